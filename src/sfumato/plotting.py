@@ -25,7 +25,7 @@ from sfumato.auditing import (
 from sfumato.compiler import Optimum, Plan, plan
 from sfumato.device import Simulation
 from sfumato.domain import checked_distribution
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 from sfumato.estimation import Estimate, FrequencyTable, GroupedEstimate
 from sfumato.mechanisms import Mechanism
 from sfumato.policy import PairwisePolicy, Policy
@@ -74,19 +74,20 @@ def _figure(width: float, height: float) -> tuple[Figure, Any]:
 def save(figure: Figure, path: Path | str) -> None:
     """Write a figure to an SVG or PNG file.
 
-    The function writes the whole file or nothing. The same figure produces the same bytes.
+    The function writes the whole file or nothing, and replaces an existing file. The same figure produces the same
+    bytes. PNG files have 150 dots per inch.
 
     Parameters
     ----------
     figure
-        The figure.
+        A matplotlib figure, such as one that a function of this module returned.
     path
-        Path of the file, which must end in ``.svg`` or ``.png``.
+        Path of the file, which must end in ``.svg`` or ``.png``; the ending selects the format.
 
     Raises
     ------
     InvalidInput
-        If the path has another ending.
+        If the path has another ending, or the file cannot be written.
 
     Examples
     --------
@@ -112,20 +113,23 @@ def save(figure: Figure, path: Path | str) -> None:
 def plot_estimate(
     estimate: Estimate, confidence: float = 0.95, truth: Any = None, *, simultaneous: bool = False
 ) -> Figure:
-    """Plot frequencies with their intervals.
+    """Plot the estimated frequency of every value with its confidence interval.
 
-    The figure shows bars, a line with a band if there are more than 60 values, or a map if the domain is a grid.
+    The figure shows one bar per value, or a line with a band if there are more than 60 values. If the domain is a grid,
+    it shows a map without intervals, on which frequencies below one standard error are drawn as 0.
 
     Parameters
     ----------
     estimate
-        The estimate.
+        The estimate, from :func:`estimate` or :func:`combine`.
     confidence
-        Confidence level of the intervals.
+        Confidence level of the intervals, above 0 and below 1.
     truth
-        The true distribution to draw as well, in domain order or with labels (a mapping or a pandas Series).
+        The true distribution to draw as well, for example of a simulation: a sequence in domain order, or a mapping or
+        pandas Series with the values as labels. Maps do not show it.
     simultaneous
-        Whether all intervals together hold with this confidence, as in ``Estimate.interval``.
+        If True, all intervals together contain the true frequencies with this confidence; if False, each does so on its
+        own (see ``Estimate.interval``).
 
     Returns
     -------
@@ -191,16 +195,16 @@ def _plot_map(estimate: Estimate) -> Figure:
 
 @register_plot(GroupedEstimate)
 def plot_groups(grouped: GroupedEstimate, confidence: float = 0.95) -> Figure:
-    """Plot one bar per group and value, with its interval.
+    """Plot the estimated frequency of every value in every group as a bar with its confidence interval.
 
-    If there would be too many bars, the figure shows only the most frequent values, in domain order.
+    If there would be more than 60 bars, the figure shows only the most frequent values, in domain order.
 
     Parameters
     ----------
     grouped
-        The estimates of the groups.
+        The estimates of the groups, from :func:`estimate_groups`.
     confidence
-        Confidence level of the intervals.
+        Confidence level of the intervals, above 0 and below 1.
 
     Returns
     -------
@@ -244,16 +248,16 @@ def plot_groups(grouped: GroupedEstimate, confidence: float = 0.95) -> Figure:
 
 @register_plot(FrequencyTable)
 def plot_frequency_table(table: FrequencyTable, confidence: float = 0.95) -> Figure:
-    """Plot differences or weighted frequencies: one bar per value, starting at 0, with its interval.
+    """Plot differences or weighted frequencies as one bar per value, starting at 0, with its confidence interval.
 
-    If there would be too many bars, the figure shows only the values with the largest numbers, in domain order.
+    If there are more than 60 values, the figure shows only the 60 with the largest absolute numbers, in domain order.
 
     Parameters
     ----------
     table
         A table from ``GroupedEstimate.difference`` or ``GroupedEstimate.weighted``.
     confidence
-        Confidence level of the intervals.
+        Confidence level of the intervals, above 0 and below 1.
 
     Returns
     -------
@@ -295,20 +299,21 @@ def plot_frequency_table(table: FrequencyTable, confidence: float = 0.95) -> Fig
 
 
 def plot_epsilons(policy: Policy) -> Figure:
-    """Plot the effective epsilon between every two values as a matrix.
+    """Plot the effective epsilon of every ordered pair of values as a coloured matrix.
 
-    Row x and column x' show the logarithm of the largest factor by which x may make an output more likely than x'.
+    The effective epsilon of (x, x') is the least ε that all rules of the policy together imply for the pair: Q(y|x) ≤
+    e^ε·Q(y|x') for every report y of every mechanism that obeys the policy. It is drawn in row x and column x'.
 
     Parameters
     ----------
     policy
-        A policy that has an epsilon for each pair of values, such as ``Uniform``, ``HighLow``, ``Blocks``, ``Metric``
-        or ``Pairwise``.
+        A policy that has an epsilon for each pair of values: :class:`Uniform`, :class:`HighLow`, :class:`Blocks`,
+        :class:`Metric` or :class:`Pairwise`.
 
     Returns
     -------
     matplotlib.figure.Figure
-        The figure. Pairs without a rule are blank.
+        The figure. Pairs without a limit (ε = ∞) are blank. Labels are drawn for up to 20 values.
 
     Raises
     ------
@@ -323,7 +328,8 @@ def plot_epsilons(policy: Policy) -> Figure:
     """
     if not isinstance(policy, PairwisePolicy):
         hint = "Such policies are Uniform, HighLow, Blocks, Metric and Pairwise."
-        raise InvalidInput("plot_epsilons", "policy", "have an epsilon for pairs of values", policy.kind, hint=hint)
+        got = Description(f"a {policy.kind} policy")
+        raise InvalidInput("plot_epsilons", "policy", "have an epsilon for pairs of values", got, hint=hint)
     epsilons = policy.effective_epsilon_matrix().floats
     figure, axes = _figure(6.0, 5.0)
     finite = np.where(np.isfinite(epsilons), epsilons, np.nan)
@@ -340,14 +346,19 @@ def plot_epsilons(policy: Policy) -> Figure:
 
 
 def plot_error_region(mechanism: Mechanism | Channel, policy: Policy, x: object, other: object) -> Figure:
-    """Plot the errors of tests between two values: those that are possible, and those that the policy allows.
+    """Plot how well an attacker can decide from one report which of two values a person has.
+
+    A test looks at the report and says ``x`` or ``other``. Its false alarm rate is the probability that it says ``x``
+    if the value is ``other``. Its missed detection rate is the probability that it says ``other`` if the value is
+    ``x``. The figure shows the pairs of rates that the policy allows as an area, and the best tests for this mechanism
+    as a curve.
 
     Parameters
     ----------
     mechanism
-        The mechanism, or a channel.
+        The mechanism, or a :class:`Channel` (a matrix of output probabilities).
     policy
-        The policy.
+        The policy, over the same domain.
     x
         The value that a test tries to detect.
     other
@@ -356,7 +367,7 @@ def plot_error_region(mechanism: Mechanism | Channel, policy: Policy, x: object,
     Returns
     -------
     matplotlib.figure.Figure
-        The false alarm rate against the missed detection rate.
+        The figure: false alarm rate on the horizontal axis, missed detection rate on the vertical axis.
 
     Examples
     --------
@@ -377,19 +388,19 @@ def plot_error_region(mechanism: Mechanism | Channel, policy: Policy, x: object,
 
 
 def plot_plan(policy: Policy | Plan, numbers: Any = (10**3, 10**4, 10**5, 10**6, 10**7)) -> Figure:
-    """Plot the expected error of every suitable mechanism against the number of people.
+    """Plot the expected error of every mechanism that :func:`plan` compares, against the number of people.
 
     Parameters
     ----------
     policy
-        The policy, or a plan.
+        A policy, or a :class:`Plan` from :func:`plan`.
     numbers
-        The numbers of people.
+        The numbers of people at which errors are drawn; 1,000 to 10 million by default.
 
     Returns
     -------
     matplotlib.figure.Figure
-        The expected total variation error, on logarithmic axes.
+        One line per mechanism: its expected total variation error (half the l1 error, at most 1), on logarithmic axes.
 
     Raises
     ------
@@ -419,19 +430,20 @@ def plot_plan(policy: Policy | Plan, numbers: Any = (10**3, 10**4, 10**5, 10**6,
 
 @register_plot(Plan)
 def plot_comparison(comparison: Plan) -> Figure:
-    """Plot the expected error of every mechanism of a plan as a bar, the best on top.
+    """Plot one bar per mechanism of a plan, the best on top.
 
-    In a plan for another utility than estimation, the bars show the values of that utility.
+    The bars show the expected total variation error, at most 1. In a plan for another utility than estimation, they
+    show the values of that utility, and a line shows the bound on every mechanism.
 
     Parameters
     ----------
     comparison
-        The plan.
+        The plan, from :func:`plan`.
 
     Returns
     -------
     matplotlib.figure.Figure
-        The figure, with the best mechanism in the darker colour.
+        The figure, with the recommended mechanism in the darker colour.
 
     Examples
     --------
@@ -459,7 +471,7 @@ def plot_comparison(comparison: Plan) -> Figure:
 
 @register_plot(Optimum)
 def plot_matrix(optimum: Optimum) -> Figure:
-    """Plot the probability of every report (column) for every value (row) of an optimal mechanism.
+    """Plot the output probabilities Q(y|x) of an optimal mechanism as an image.
 
     Parameters
     ----------
@@ -469,7 +481,7 @@ def plot_matrix(optimum: Optimum) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        The figure.
+        The figure, with one row per value x in domain order and one column per report y.
 
     Examples
     --------
@@ -491,7 +503,7 @@ def plot_matrix(optimum: Optimum) -> Figure:
 
 @register_plot(Simulation)
 def plot_simulation(simulation: Simulation) -> Figure:
-    """Plot the estimate of a simulated collection, with its intervals and the truth.
+    """Plot the estimated frequencies of a simulated collection, with 95% intervals and the true distribution.
 
     Parameters
     ----------
@@ -515,17 +527,19 @@ def plot_simulation(simulation: Simulation) -> Figure:
 
 @register_plot(Certificate)
 def plot_certificate(certificate: Certificate) -> Figure:
-    """Plot the epsilon that the tightest constraint allows, and the epsilon that the mechanism reaches there.
+    """Plot the epsilon that the policy allows and the epsilon that the mechanism reaches, as two bars.
+
+    Both are those of the tightest constraint: the one that the mechanism exceeds the most, or comes closest to.
 
     Parameters
     ----------
     certificate
-        The certificate of an audit.
+        The certificate, from :func:`audit`.
 
     Returns
     -------
     matplotlib.figure.Figure
-        The figure.
+        The figure. Its title says whether the mechanism obeys the policy.
 
     Examples
     --------
@@ -544,7 +558,10 @@ def plot_certificate(certificate: Certificate) -> Figure:
 
 @register_plot(SamplerAudit)
 def plot_sampler_audit(audit: SamplerAudit) -> Figure:
-    """Plot the epsilon that the policy allows between two values, and the lower bound that a black-box audit found.
+    """Plot the epsilon that the policy allows and the lower bound that a black-box audit proved, as two bars.
+
+    Both are for the pair of values in the title. If the lower bound exceeds the allowed epsilon, the sampler violates
+    the policy.
 
     Parameters
     ----------
@@ -554,7 +571,7 @@ def plot_sampler_audit(audit: SamplerAudit) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        The figure.
+        The figure. The label of the lower bound states its confidence level.
 
     Examples
     --------
@@ -592,12 +609,15 @@ def _plot_epsilon_bars(bars: dict[str, float], title: str) -> Figure:
 @register_plot(ErrorRegion)
 @register_plot(PolicyRegion)
 def plot_region(region: ErrorRegion | PolicyRegion) -> Figure:
-    """Plot the false alarm rate against the missed detection rate of tests between two values.
+    """Plot the error rates of all tests that decide from one report between two values.
+
+    The false alarm rate is on the horizontal axis, and the missed detection rate on the vertical axis (see
+    :func:`plot_error_region`). The area contains the rates of all tests that are no worse than guessing.
 
     Parameters
     ----------
     region
-        The region of a mechanism, from ``error_region``, or of a policy, from ``policy_region``.
+        The region of a mechanism, from :func:`error_region`, or of a policy, from :func:`policy_region`.
 
     Returns
     -------

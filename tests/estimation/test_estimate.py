@@ -929,7 +929,7 @@ def test_reports_that_were_not_counted_are_refused_with_a_hint() -> None:
 
 
 def test_no_reports_have_no_estimate(mechanism: Mechanism) -> None:
-    with pytest.raises(InvalidInput, match="the aggregate must have at least one report; got 0"):
+    with pytest.raises(InvalidInput, match="the aggregate must have at least one report; got 0 reports"):
         sf.estimate(mechanism, Aggregate.empty(mechanism))
 
 

@@ -19,7 +19,7 @@ from sfumato.compiler.solvers.orbits import best_orbits
 from sfumato.compiler.solvers.result import Optimum
 from sfumato.compiler.utility_planning import plan_by_utility, value_until
 from sfumato.domain import Frequencies
-from sfumato.errors import InvalidInput, NoAnswer, NoMechanism
+from sfumato.errors import Description, InvalidInput, NoAnswer, NoMechanism
 from sfumato.mechanisms import most_outputs
 from sfumato.policy import Blocks, HighLow, PairwisePolicy, Policy, Uniform, structure_of
 
@@ -122,7 +122,8 @@ def plan(
     """
     if (n is None) == (target is None):
         hint = "Pass either a number of people (n) or an error to reach (target)."
-        raise InvalidInput("plan", "exactly one of n and target", "be passed", (n, target), hint=hint)
+        got = Description("neither" if n is None else "both")
+        raise InvalidInput("plan", "exactly one of n and target", "be passed", got, hint=hint)
     n = None if n is None else checked_count("plan", n)
     target = None if target is None else checked_target("plan", target)
     request = Request.read(

@@ -46,7 +46,8 @@ class Request:
         max_bits = None if max_bits is None else checked_count(verb, max_bits, "max_bits", 2**32)
         max_seconds = checked_seconds(verb, max_seconds)
         if len(policy.domain) < 2:
-            raise InvalidInput(verb, "the domain", "have at least two values", policy.domain)
+            hint = "With a single value there is nothing to report."
+            raise InvalidInput(verb, "the domain", "have at least two values", policy.domain, hint=hint)
         if mechanism is not None:
             checked_type(verb, "mechanism", mechanism, str)
         goal = read_goal(verb, utility, policy.domain)

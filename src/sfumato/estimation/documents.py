@@ -23,14 +23,17 @@ def read_header(subject: str, document: object, formats: Mapping[str, Any] | str
     """Return the entry for the format of a document; raise UnknownSpec for another format or version."""
     known = {formats: None} if isinstance(formats, str) else formats
     if not isinstance(document, Mapping):
-        raise InvalidInput(subject, "the document", "be a mapping", document)
+        hint = "Pass a dict that to_dict() of this class wrote; json.loads returns one for a JSON string."
+        raise InvalidInput(subject, "the document", "be a mapping", document, hint=hint)
     name, version = document.get("format"), document.get("version")
     if not isinstance(name, str) or name not in known:
         hint = "Pass a dict that to_dict() of this class wrote."
-        raise UnknownSpec(subject, "format", f"be one of {', '.join(map(repr, known))}", name, hint=hint)
+        raise UnknownSpec(
+            subject, 'the document\'s "format"', f"be one of {', '.join(map(repr, known))}", name, hint=hint
+        )
     if type(version) is not int or version != VERSION:
         hint = "Read the document with the release of Sfumato that wrote it."
-        raise UnknownSpec(subject, "version", f"be {VERSION}", version, hint=hint)
+        raise UnknownSpec(subject, 'the document\'s "version"', f"be {VERSION}", version, hint=hint)
     return known[name]
 
 

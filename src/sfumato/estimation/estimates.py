@@ -147,7 +147,7 @@ class FrequencyEstimate(LinearEstimate):
         else:
             ((coefficient, source),) = self.terms
             if not isinstance(source, FrequencySource) or coefficient != 1:
-                raise InvalidInput(_SUBJECT, "the term of a frequency", "be that frequency with coefficient 1", source)
+                raise InvalidInput(_SUBJECT, "terms", "be one frequency with coefficient 1", source)
             expected = float(source.estimate.frequencies[source.index]), float(source.estimate.unbiased[source.index])
         for name, number, must in zip(("value", "unbiased"), (self.value, self.unbiased), expected, strict=True):
             if not is_close(np.array([number]), np.array([must])):
@@ -814,7 +814,8 @@ class MechanismEstimate(Estimate):
             checks["frequencies"] = (self.frequencies, checks["nearest" if self.method == "simplex" else "unbiased"][1])
         for name, (stated, computed) in checks.items():
             if not is_close(computed, stated, scale):
-                raise InvalidInput(_SUBJECT, name, "agree with the counts", stated)
+                hint = "The document was changed after to_dict() wrote it. Estimate again from its counts."
+                raise InvalidInput(_SUBJECT, name, "agree with the counts", stated, hint=hint)
         if self.method in ("mle", "mmse"):
             read_distribution_of(_SUBJECT, "frequencies", self.frequencies.tolist(), len(self))
 
@@ -911,7 +912,9 @@ class ShareSource(LawSource):
         estimate = Estimate.from_dict(document["estimate"])
         members = _read_indices(document["members"], len(estimate))
         if not 0 < len(set(members)) == len(members) < len(estimate):
-            raise InvalidInput(_SUBJECT, "members", "be some but not all values, each once", document["members"])
+            raise InvalidInput(
+                _SUBJECT, "members", "be indices of some but not all values, each once", document["members"]
+            )
         return cls(estimate, np.array(members, np.int64))
 
     def _law(self) -> FormLaw:

@@ -7,7 +7,7 @@ from typing import Any
 
 from sfumato.collecting import Aggregate
 from sfumato.domain import Frequencies, checked_distribution
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput, shown
 from sfumato.estimation.estimates import METHODS, MechanismEstimate
 from sfumato.estimation.estimators import estimator_of
 from sfumato.estimation.groups import GroupedEstimate, merged
@@ -85,7 +85,8 @@ def estimate(
     _check(mechanism, aggregate)
     if aggregate.n == 0:
         hint = "Aggregate at least one report first."
-        raise InvalidInput("estimate", "the aggregate", "have at least one report", 0, hint=hint)
+        got = Description("0 reports")
+        raise InvalidInput("estimate", "the aggregate", "have at least one report", got, hint=hint)
     if method == "mmse" and prior is None:
         hint = "Pass the distribution of values that you assume, or use method 'unbiased'."
         raise InvalidInput("estimate", "prior", "be passed with method 'mmse'", None, hint=hint)
@@ -165,6 +166,7 @@ def estimate_groups(
     empty = [name for name, aggregate in aggregates.items() if getattr(aggregate, "n", 1) == 0]
     if empty:
         hint = "Leave out groups without reports."
-        raise InvalidInput("estimate_groups", "every group", "have at least one report", empty, hint=hint)
+        got = Description(f"no reports in {shown(empty)}")
+        raise InvalidInput("estimate_groups", "every group", "have at least one report", got, hint=hint)
     groups = {name: estimate(mechanism, aggregate, method) for name, aggregate in aggregates.items()}
     return GroupedEstimate(groups, estimate(mechanism, merged(aggregates), method))

@@ -29,7 +29,7 @@ from sfumato._core import (
 )
 from sfumato.collecting import Aggregate
 from sfumato.domain import Domain, read_mapping
-from sfumato.errors import InvalidInput, UnknownLabel
+from sfumato.errors import Description, InvalidInput, UnknownLabel
 from sfumato.estimation.documents import VERSION, check_document, read_header
 from sfumato.estimation.estimates import Estimate, MechanismEstimate, frequency_of, value_table
 from sfumato.estimation.linear import LinearEstimate, check_confidence, weighted_sum
@@ -124,7 +124,7 @@ class GroupedEstimate(FrozenData, Result):
             If both names are the same, or one of them is not a group.
         """
         if first == second:
-            raise InvalidInput("difference", "the groups", "be two different groups", first)
+            raise InvalidInput("difference", "the groups", "be two different groups", Description(f"{first!r} twice"))
         return FrequencyTable(
             "difference", tuple((group, sign, self[group]) for group, sign in ((first, 1.0), (second, -1.0)))
         )
@@ -308,7 +308,8 @@ class GroupedEstimate(FrozenData, Result):
             estimate = Estimate.from_dict(row["estimate"], mechanism=mechanism if shared else None)
             group = _read_group(subject, row["group"])
             if group in groups:
-                raise InvalidInput(subject, "groups", "be different from each other", row["group"])
+                must = "contain each group once"
+                raise InvalidInput(subject, "groups", must, Description(f"{row['group']!r} twice"))
             if estimate.domain != total.domain:
                 raise InvalidInput(subject, f"the domain of {group!r}", "equal that of the total", estimate.domain)
             groups[group] = estimate

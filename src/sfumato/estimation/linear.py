@@ -320,7 +320,7 @@ def _read_term(document: Any) -> tuple[float, LawSource]:
     """Return the coefficient and the source of one term of a document."""
     form = document.get("form") if isinstance(document, Mapping) else None
     if not isinstance(form, str) or form not in LawSource.forms:
-        raise InvalidInput(_SUBJECT, "a term", f"have one of the forms {', '.join(LawSource.forms)}", document)
+        raise InvalidInput(_SUBJECT, "a term", f"have a form that is one of {', '.join(LawSource.forms)}", document)
     kind = LawSource.forms[form]
     document = check_keys(_SUBJECT, "a term", document, required=("coefficient", "form", "estimate", kind.key))
     coefficient = read_number(_SUBJECT, "a coefficient", document["coefficient"])
