@@ -385,8 +385,9 @@ def uniform_least_risk(k: int, epsilon: EpsilonLike) -> float:
 
     Notes
     -----
-    With t = e^ε, the value is (k-1)²(dt + k-d)² / (k(t-1)²·d(k-d)) at the best subset size d (Ye and Barg 2018). The
-    mechanism :class:`SubsetSelection` attains it. No mechanism has a smaller limit, because the trace of the inverse
+    With t = e^ε, the value is (k-1)²(dt + k-d)² / (k(t-1)²·d(k-d)) at the best subset size d (Ye and Barg
+    2018, "Optimal schemes for discrete distribution estimation under locally differential privacy"). The mechanism
+    :class:`SubsetSelection` attains it. No mechanism has a smaller limit, because the trace of the inverse
     Fisher information at the uniform distribution is never smaller.
 
     Examples
@@ -498,7 +499,8 @@ def prior_least_risk(k: int, epsilon: EpsilonLike, side: str = "both") -> float:
     epsilon
         The ε of the prior policy.
     side
-        The side of the prior policy: ``"both"``, ``"upper"`` or ``"lower"``.
+        Which changes of the probability of a value the policy limits: ``"upper"`` (increases by a report), ``"lower"``
+        (decreases) or ``"both"``.
 
     Returns
     -------

@@ -81,7 +81,7 @@ class CombinedDistribution(SamplingDistribution):
     def score_bounds(self) -> tuple[Floats, Floats]:
         raise Undecided(
             "the influence of dishonest reports on combined cohorts is not bounded, because they also change the "
-            "weights of the cohorts. Call influence() on the estimate of each cohort, which parts holds."
+            "weights of the cohorts. Call influence() on the estimate of each cohort in parts."
         )
 
     def honest_score_bounds(self) -> tuple[Floats, Floats]:
@@ -113,7 +113,7 @@ class CombinedEstimate(Estimate):
     method
         Always ``"combined"``.
     frequencies
-        The combined frequencies as fractions of people, shape (k,), in domain order.
+        The combined frequencies as fractions of people, shape (k,) for k values, in domain order.
     unbiased
         The same frequencies, because the combination is unbiased.
     nearest
@@ -142,7 +142,7 @@ class CombinedEstimate(Estimate):
 
     @property
     def domain(self) -> Domain:
-        """The domain of the frequencies."""
+        """The domain: the values whose frequencies are estimated, in domain order."""
         return self.parts[0].domain
 
     @property

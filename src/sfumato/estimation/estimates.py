@@ -170,7 +170,7 @@ class Estimate(FrozenData, Result):
     method
         Name of the method: one of those of :func:`estimate`, or ``"combined"``.
     frequencies
-        Frequencies by this method as fractions of people, shape (k,), in domain order.
+        Frequencies by this method as fractions of people, shape (k,) for k values, in domain order.
     unbiased
         Unbiased frequencies, shape (k,), in domain order. Some may lie outside [0, 1].
     nearest
@@ -227,12 +227,12 @@ class Estimate(FrozenData, Result):
     @property
     @abstractmethod
     def domain(self) -> Domain:
-        """The domain of the frequencies."""
+        """The domain: the values whose frequencies are estimated, in domain order."""
 
     @property
     @abstractmethod
     def n(self) -> int:
-        """The number of reports."""
+        """The number of reports from which the frequencies were estimated."""
 
     @property
     @abstractmethod
@@ -248,7 +248,7 @@ class Estimate(FrozenData, Result):
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """The values of the domain, in the order of the frequencies."""
+        """The labels of the values in domain order, which is the order of ``frequencies``."""
         return self.domain.labels
 
     # -- single values -----------------------------------------------------------------------------------------
@@ -735,7 +735,7 @@ class MechanismEstimate(Estimate):
     method
         Name of the method (see :func:`estimate`).
     frequencies
-        Frequencies by this method as fractions of people, shape (k,), in domain order.
+        Frequencies by this method as fractions of people, shape (k,) for k values, in domain order.
     unbiased
         Unbiased frequencies, shape (k,), in domain order. Some may lie outside [0, 1].
     nearest
@@ -764,12 +764,12 @@ class MechanismEstimate(Estimate):
 
     @property
     def domain(self) -> Domain:
-        """The domain of the frequencies."""
+        """The domain: the values whose frequencies are estimated, in domain order."""
         return self.mechanism.domain
 
     @property
     def n(self) -> int:
-        """The number of reports."""
+        """The number of reports from which the frequencies were estimated."""
         return self.counts.n
 
     @property

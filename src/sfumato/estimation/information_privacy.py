@@ -148,7 +148,7 @@ def printed_mse(prior: Any, epsilon: Any) -> Floats:
 
 
 def symmetric_mse(prior: Any, epsilon: Any) -> Floats:
-    """Return the mean squared error of E[X|Y] for a report Y of the mechanism :class:`PriorSymmetric`.
+    """Return the mean squared error of E[X|Y] for a binary value X and its report Y by :class:`PriorSymmetric`.
 
     Parameters
     ----------
@@ -186,9 +186,10 @@ def symmetric_mse(prior: Any, epsilon: Any) -> Floats:
 
 
 def optimal_ldp_mse(prior: Any, epsilon: Any) -> Floats:
-    """Return the mean squared error of E[X|Y] for a report Y of binary randomized response.
+    """Return the mean squared error of E[X|Y] for a binary value X and its report Y by randomized response.
 
-    The estimate uses the prior; the mechanism does not. Jiang, Li and Tandon call the combination Opt-LDP (eq. 20).
+    The estimate uses the prior, but the mechanism does not. Jiang, Li and Tandon, "Context-aware Data Aggregation with
+    Localized Information Privacy", call this combination Opt-LDP (eq. 20).
 
     Parameters
     ----------
@@ -225,7 +226,8 @@ def optimal_ldp_mse(prior: Any, epsilon: Any) -> Floats:
 def context_free_mse(epsilon: Any) -> Floats:
     """Return the mean squared error of the unbiased estimate from a report of binary randomized response.
 
-    The estimate uses no prior ("context-free"). This is eq. 25 of Jiang, Li and Tandon.
+    The estimate of the value (0 or 1) uses no prior; Jiang, Li and Tandon, "Context-aware Data Aggregation with
+    Localized Information Privacy", call it context-free. This is their eq. 25.
 
     Parameters
     ----------
@@ -255,7 +257,9 @@ def context_free_asymmetric_mse(prior: Any, epsilon: Any) -> Floats:
     """Return the mean squared error of the unbiased estimate from an asymmetric binary mechanism.
 
     The mechanism reports a one as one with probability ½, and a zero as one with probability e^-ε/2. These are the
-    parameters of Wang et al. (2017) in Example 1 of Jiang, Li and Tandon, whose formula is corrected here.
+    parameters of Wang et al. (2017) in Example 1 of Jiang, Li and Tandon, "Context-aware Data Aggregation with
+    Localized Information Privacy", whose formula is corrected here. The estimate does not use the prior, but its error
+    depends on the prior.
 
     Parameters
     ----------
@@ -310,7 +314,8 @@ def context_free_count(ones: Any, n: Any, epsilon: Any) -> Floats:
 
     Notes
     -----
-    This is eq. 24 of Jiang, Li and Tandon, corrected. They use e^ε/(e^ε+1) as the probability that randomized response
+    This is eq. 24 of Jiang, Li and Tandon, "Context-aware Data Aggregation with Localized Information Privacy",
+    corrected. The paper uses e^ε/(e^ε+1) as the probability that randomized response
     flips a value. With it, the formula would estimate the number of users who hold a zero.
 
     Examples

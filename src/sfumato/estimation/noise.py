@@ -168,8 +168,8 @@ class EventEstimate(LinearEstimate):
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return the lower and upper confidence limits of the number.
 
-        If few events are expected, the interval excludes a number only if an error that large in that direction has a
-        probability of at most (1 - confidence)/2.
+        If few events are expected (see :class:`EventEstimate`), the interval excludes a number only if an error that
+        large in that direction has a probability of at most (1 - confidence)/2.
 
         Parameters
         ----------
@@ -203,8 +203,8 @@ class EventEstimate(LinearEstimate):
         Returns
         -------
         float
-            The p-value. If few events are expected, it is twice the probability of an error at least as large as
-            ``value - null`` in its direction, and at most 1.
+            The p-value. If few events are expected (see :class:`EventEstimate`), it is twice the probability of an
+            error at least as large as ``value - null`` in its direction, and at most 1.
         """
         if not self._few_events:
             return super().p_value(null)
