@@ -519,10 +519,10 @@ def test_what_cannot_be_meant_is_refused() -> None:
     refused: dict[str, Callable[[], object]] = {
         "max_seconds must be positive": lambda: sf.optimal(policy, max_seconds=0),
         "utility must be one of": lambda: sf.optimal(policy, "speed"),
-        "the labels must be numbers": lambda: sf.optimal(policy, "mmse"),
+        "the labels of the domain must be numbers": lambda: sf.optimal(policy, "mmse"),
         "matrix must have 3 rows": lambda: sf.optimal(policy, sf.ExpectedLoss(np.eye(2))),
         "a table of finite numbers": lambda: sf.ExpectedLoss([1, 2]),
-        "be rows of numbers": lambda: sf.ExpectedLoss([["x"]]),
+        "be a table of numbers": lambda: sf.ExpectedLoss([["x"]]),
         "numbers must be 3 finite numbers": lambda: sf.optimal(policy, sf.SquaredError([1, 2])),
         "numbers must be numbers": lambda: sf.optimal(policy, sf.SquaredError(["x", "y", "z"])),  # type: ignore[list-item]
         "prior must be left out for the utility 'worst-estimation'": lambda: sf.optimal(
@@ -538,7 +538,7 @@ def test_what_cannot_be_meant_is_refused() -> None:
 @pytest.mark.slow
 def test_more_values_than_the_solver_takes_are_refused_with_what_to_use_instead() -> None:
     policy = sf.Metric(sf.Domain.range(257), "absolute", "0.1")
-    with pytest.raises(LimitExceeded, match=r"at most 256 values, not 257; plan\(\) compares"):
+    with pytest.raises(LimitExceeded, match=r"at most 256 values, not 257\. Use plan\(\), which compares"):
         sf.optimal(policy)
     assert "optimal" not in {row.name for row in sf.plan(policy, 10).rows}
 

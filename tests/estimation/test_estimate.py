@@ -781,7 +781,7 @@ def test_a_confidence_outside_its_range_is_rejected(confidence: float) -> None:
 
 def test_a_confidence_next_to_one_is_rejected() -> None:
     least = 1 - 2.0**-53  # half of what is beyond it is nothing, beside 1
-    with pytest.raises(InvalidInput, match="confidence must be far enough from 1"):
+    with pytest.raises(InvalidInput, match="confidence must differ from 1 by more than double precision resolves"):
         LinearEstimate(0.5, 0.1).interval(least)
     assert LinearEstimate(0.5, 0.1).interval(1 - 2.0**-52)[0] < 0
 
@@ -821,7 +821,7 @@ def test_linear_estimates_need_no_matrix() -> None:
     mechanism = HadamardResponse(R(size), 1)
     estimate = sf.estimate(mechanism, sf.aggregate(mechanism, np.arange(1000) % mechanism.outputs))
     assert estimate.mean().standard_error > 0
-    with pytest.raises(LimitExceeded, match="at most 20,000 values, not 100,000; use standard_errors"):
+    with pytest.raises(LimitExceeded, match="at most 20,000 values, not 100,000\\. Use standard_errors"):
         _ = estimate.covariance
 
 
@@ -866,7 +866,7 @@ def test_unknown_labels_and_texts_have_no_mean() -> None:
         sampled_estimate("response").set_fraction([7])
     for labels in (["a", "b"], [False, True]):
         mechanism = RandomizedResponse(sf.Domain(labels), 1)
-        with pytest.raises(InvalidInput, match="labels must be numbers"):
+        with pytest.raises(InvalidInput, match="labels of the domain must be numbers"):
             sf.estimate(mechanism, sf.aggregate(mechanism, [0, 1])).mean()
 
 

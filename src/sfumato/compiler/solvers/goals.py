@@ -382,7 +382,7 @@ class SquaredError(SumGoal):
         argument = self._numbers_argument
         if argument is None and not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in domain.labels):
             hint = "For other labels, pass utility=SquaredError(numbers) with one number per value."
-            raise InvalidInput("mmse", "the labels of the domain", "be numbers", domain.labels[0], hint=hint)
+            raise InvalidInput("utility 'mmse'", "the labels of the domain", "be numbers", domain.labels[0], hint=hint)
         fitted = SquaredError(argument)
         numbers = domain.labels if argument is None else argument
         fitted.numbers = read_numbers(domain, numbers, "SquaredError", "numbers", absent=0.0)
