@@ -560,8 +560,8 @@ def plot_certificate(certificate: Certificate) -> Figure:
 def plot_sampler_audit(audit: SamplerAudit) -> Figure:
     """Plot the epsilon that the policy allows and the lower bound that a black-box audit proved, as two bars.
 
-    Both are for the pair of values in the title. If the lower bound exceeds the allowed epsilon, the sampler violates
-    the policy.
+    Both are for the pair of values in the title. If the lower bound exceeds the allowed epsilon, the audit has proved,
+    at its confidence level, that the sampler violates the policy.
 
     Parameters
     ----------
@@ -611,8 +611,9 @@ def _plot_epsilon_bars(bars: dict[str, float], title: str) -> Figure:
 def plot_region(region: ErrorRegion | PolicyRegion) -> Figure:
     """Plot the error rates of all tests that decide from one report between two values.
 
-    The false alarm rate is on the horizontal axis, and the missed detection rate on the vertical axis (see
-    :func:`plot_error_region`). The area contains the rates of all tests that are no worse than guessing.
+    A test says ``region.x`` or ``region.other``. The horizontal axis shows its false alarm rate, the probability that
+    it says ``x`` if the value is ``other``. The vertical axis shows its missed detection rate, the probability that it
+    says ``other`` if the value is ``x``. The area contains the rates of all tests that are no worse than guessing.
 
     Parameters
     ----------

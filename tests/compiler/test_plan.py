@@ -569,11 +569,11 @@ def test_a_registered_mechanism_without_an_estimator_is_skipped() -> None:
 
 def test_a_mechanism_of_the_library_that_is_too_large_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     def too_large(*_: Any) -> Any:
-        raise LimitExceeded("a table of so many entries is refused")
+        raise LimitExceeded("a table of 10^9 entries is too large. Use a smaller domain.")
 
     monkeypatch.setattr(SubsetSelection, "worst_risk", too_large)
     plan = sf.plan(FEW, 100)
-    assert plan.skipped == "subset, because a table of so many entries is refused"
+    assert plan.skipped == "subset, because a table of 10^9 entries is too large"
     assert plan.best.name == "rr"
     monkeypatch.setattr(SubsetSelection, "worst_risk", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
