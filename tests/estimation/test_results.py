@@ -360,7 +360,7 @@ def test_a_group_is_stored_once() -> None:
     rows = document["groups"]
     for wrong, message in (
         ([], "groups must contain at least one group"),
-        ([rows[0], rows[0]], "groups must be different"),
+        ([rows[0], rows[0]], "groups must contain each group once; got 'north' twice"),
         ([{"group": 1, "estimate": estimate_of(sf.Domain.range(4)).to_dict()}], "must equal that of the total"),
         ([{"group": {}, "estimate": rows[0]["estimate"]}], "GroupedEstimate.from_dict"),
         ([{"group": {"date": "31 Jan"}, "estimate": rows[0]["estimate"]}], "GroupedEstimate.from_dict"),
