@@ -59,15 +59,15 @@ class Events:
     def of(cls, probabilities: Floats, sizes: Floats, weights: Floats) -> list[Events]:
         """Approximate many different events by at most two ``Events`` with the same mean and variance.
 
-        The first counts the events of probability at most 1/2. The second counts the absences of the more probable
-        events, with a negative size.
+        An event of probability above 1/2 is counted by its absence, which changes the estimate in the other direction.
+        The first model counts all that raise the estimate, the second all that lower it.
 
         Parameters
         ----------
         probabilities
             Probability of each kind of event, shape (m,).
         sizes
-            Change of the estimate by one event of each kind, shape (m,); only the absolute value is used.
+            Change of the estimate by one event of each kind, shape (m,); negative if events lower it.
         weights
             Number of trials of each kind, shape (m,).
 
@@ -77,9 +77,12 @@ class Events:
             One model with a positive size, one with a negative size, or both. Kinds without variance are left out.
         """
         likely = probabilities > 0.5
+        rare = np.where(likely, 1 - probabilities, probabilities)
+        directions = np.where(likely, -np.sign(sizes), np.sign(sizes))
         events = []
-        for rows, sign in ((~likely, 1.0), (likely, -1.0)):
-            chance = np.where(likely, 1 - probabilities, probabilities)[rows]
+        for direction in (1.0, -1.0):
+            rows = directions == direction
+            chance = rare[rows]
             mean = float(weights[rows] @ chance)
             variances = weights[rows] * chance * (1 - chance)
             variance = float(variances.sum())
@@ -87,7 +90,7 @@ class Events:
                 probability = min(max(1 - variance / mean, 0.0), 0.5)
                 squared = float(variances @ sizes[rows] ** 2) / variance
                 trials = variance / (probability * (1 - probability)) if probability else mean
-                events.append(cls(trials, probability, sign * math.sqrt(squared)))
+                events.append(cls(trials, probability, direction * math.sqrt(squared)))
         return events
 
     def scaled(self, factor: float) -> Events:
