@@ -33,18 +33,22 @@ _LEAST_SUM, MOST_FILTERED = 1e-100, 1000
 
 @dataclass(frozen=True)
 class Inequality:
-    """Inequality ``left·T ≤ e^epsilon·right·T`` on a likelihood vector T.
+    """One rule of a policy: the inequality ``left·T ≤ e^epsilon·right·T``.
+
+    T is the likelihood vector of an output y of a mechanism Q: T[x] = Q(y|x), the probability of y for value x.
 
     Parameters
     ----------
     left
-        Coefficients on the left side, by index of the value.
+        Coefficients of the left side: a mapping from the index of a value to its coefficient. Missing indices have
+        coefficient 0.
     right
-        Coefficients on the right side, by index of the value.
+        Coefficients of the right side, in the same form.
     epsilon
         Exact privacy level of the inequality.
     names
-        The two values, secrets or averages that the inequality protects from each other.
+        Names of the two sides, for messages: two values, two values of a secret, or a value and the average over the
+        prior.
 
     Examples
     --------
@@ -64,22 +68,24 @@ class Inequality:
 class TightestConstraint:
     """The inequality that a likelihood vector violates most, or comes closest to violating.
 
-    The policy requires ``left ≤ e^epsilon·right``.
+    The likelihood vector of an output contains the probability of that output for each value. The inequality is ``left
+    ≤ e^epsilon·right``. :meth:`Policy.worst` returns objects of this class.
 
     Parameters
     ----------
     violated
-        Whether the inequality is violated; certified.
+        Whether the inequality is violated. Exact arithmetic decides it, so rounding cannot change the answer.
     excess
-        ``ln(left/right) - epsilon`` as a float, for display.
+        ``ln(left/right) - epsilon`` as a float, for display; positive if the inequality is violated.
     left
-        Likelihood on the left side, exact.
+        Left side of the inequality, exact: the likelihood of a value, or an average of likelihoods.
     right
-        Likelihood on the right side, exact.
+        Right side of the inequality, exact.
     epsilon
         Exact privacy level of the inequality.
     names
-        The two values, secrets or averages that are compared; None if no inequality applies.
+        Names of the two sides: two values, two values of a secret, or a value and the average over the prior. None if
+        no inequality applies to the vector.
 
     Examples
     --------
@@ -97,29 +103,33 @@ class TightestConstraint:
 
     @classmethod
     def of(cls, left: Fraction, right: Fraction, epsilon: Epsilon, names: tuple[object, object]) -> TightestConstraint:
-        """Decide the inequality ``left ≤ e^epsilon·right`` between two likelihoods.
+        """Return the constraint ``left ≤ e^epsilon·right``, and decide exactly whether it is violated.
 
         Parameters
         ----------
         left
-            Likelihood on the left side.
+            Left side: the likelihood of a value, or an average of likelihoods.
         right
-            Likelihood on the right side.
+            Right side, in the same unit as the left side.
         epsilon
             Exact privacy level.
         names
-            The two values, secrets or averages that are compared.
+            Names of the two sides, for messages.
 
         Returns
         -------
         TightestConstraint
-            The inequality with its certified decision.
+            The constraint with ``violated`` and ``excess`` computed from the arguments.
         """
         return cls(exceeds(left, right, epsilon), excess(left, right, epsilon), left, right, epsilon, names)
 
     @property
     def rank(self) -> tuple[bool, float]:
-        """Sort key; every certified violation ranks above every constraint that holds."""
+        """Sort key ``(violated, excess)``; the tightest constraint has the greatest key.
+
+        All violated constraints sort after all others. Within each group, constraints are in ascending order of
+        ``excess``. The tightest of several constraints is ``max(constraints, key=lambda c: c.rank)``.
+        """
         return self.violated, self.excess
 
     def __str__(self) -> str:
@@ -134,9 +144,13 @@ class TightestConstraint:
 
 
 class Policy(ABC):
-    """Rules about which values must be hard to distinguish, and by how much; immutable.
+    """Base class of policies: rules about which values must be hard to distinguish, and by how much.
 
-    This is the base class of all policies. Two policies are equal if their documents are.
+    A policy limits the likelihood vector T of every output y of a mechanism Q. T has one entry per value of the domain,
+    in domain order: T[x] = Q(y|x), the probability of y for value x. The set of allowed vectors is the *cone* of the
+    policy.
+
+    Policies are immutable. Two policies are equal if they have the same class and the same :meth:`to_dict`.
     """
 
     kind: ClassVar[str]
@@ -144,27 +158,35 @@ class Policy(ABC):
 
     @abstractmethod
     def inequalities(self) -> Iterator[Inequality]:
-        """Iterate over all inequalities with a finite epsilon.
+        """Iterate over all rules of the policy that have a finite epsilon.
 
         Yields
         ------
         Inequality
-            One rule of the policy.
+            One rule, as an inequality on the likelihood vector of an output.
+
+        Raises
+        ------
+        LimitExceeded
+            If the policy has infinitely many rules: a :class:`Secret` policy under :class:`ChiSquare`.
         """
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """Return the parameters of the policy as they appear in its document.
+        """Return the parameters of the policy for :meth:`to_dict`, without its domain and kind.
 
         Returns
         -------
         dict
-            Exact, canonical values that JSON can represent.
+            JSON-compatible values by name. Exact numbers are strings such as ``"ln 3"`` and ``"1/3"``; infinity is
+            ``"inf"``.
         """
 
     @abstractmethod
     def compose(self, other: Policy) -> Policy:
-        """Return the policy that two independent releases obey together.
+        """Return the policy that two releases about the same value obey together.
+
+        Each release is one report, and the two reports are drawn independently of each other.
 
         Parameters
         ----------
@@ -174,39 +196,41 @@ class Policy(ABC):
         Returns
         -------
         Policy
-            A bound on what an observer of both releases can learn.
+            A policy for the pair of reports. It limits what an observer of both reports can learn.
 
         Raises
         ------
         CannotCompose
-            If no such policy exists or none is known.
+            If no such policy exists, or if no composition rule is known for these two policies.
         """
 
     @abstractmethod
     def restrict(self, values: Sequence[Any]) -> Policy:
-        """Return the policy that still holds if only some of the values can occur.
+        """Return the policy that a mechanism still obeys if only some of the values can occur.
 
         Parameters
         ----------
         values
-            The values that can occur.
+            The labels of the values that can occur.
 
         Returns
         -------
         Policy
-            A policy over the domain of these values.
+            A policy over the domain of these values, in the order of ``values``. Every mechanism that obeys this policy
+            obeys it when it is used only on these values.
         """
 
     def equations(self) -> list[list[Fraction]]:
-        """Return the equations that every mechanism under this policy satisfies.
+        """Return the linear equations that the likelihood vector of every output must satisfy.
 
-        They are the rules with ε = 0. Each side of such a rule sums to one over all outputs, so every output satisfies
-        it with equality.
+        The equations are the rules with ε = 0. Both sides of such a rule sum to one over all outputs, so neither side
+        can be smaller than the other: every output satisfies the rule with equality.
 
         Returns
         -------
         list of list of Fraction
-            Rows r with r·T = 0 for the likelihood vector T of every output.
+            One row of coefficients per equation, in domain order. A row r means ``r·T = 0`` for the likelihood vector T
+            of every output. The list is empty if no rule has ε = 0.
         """
         rules = [rule for rule in self.inequalities() if rule.epsilon == ZERO]
         # Equality is transitive, so the edges of a spanning forest suffice.
@@ -231,17 +255,17 @@ class Policy(ABC):
         return rows
 
     def worst(self, likelihoods: Sequence[object]) -> TightestConstraint:
-        """Return the inequality that a likelihood vector violates most, or comes closest to violating.
+        """Return the rule that a likelihood vector violates most, or comes closest to violating.
 
         Parameters
         ----------
         likelihoods
-            One likelihood per value, as for :meth:`allows`.
+            Probability of one output for each value, in the same form as for :meth:`allows`.
 
         Returns
         -------
         TightestConstraint
-            The inequality with an exact decision whether it is violated.
+            The rule with the greatest ``excess``, and an exact decision whether it is violated.
         """
         exact = self._checked(likelihoods)
         tightest = UNCONSTRAINED
@@ -254,23 +278,24 @@ class Policy(ABC):
         return tightest
 
     def allows(self, likelihoods: Sequence[object]) -> bool:
-        """Return whether a likelihood vector lies in the cone of the policy; the answer is exact.
+        """Return whether a mechanism may have an output with these likelihoods; the answer is exact.
 
         Parameters
         ----------
         likelihoods
-            One likelihood per value, in domain order or with labels (a mapping, a pandas Series). Ints, Fractions,
-            Decimals and strings are exact; a float means its shortest decimal.
+            Probability of one output for each value, or any positive multiple of these numbers. They are in domain
+            order or have labels (a mapping, a pandas Series). Ints, Fractions, Decimals and strings are exact; a float
+            means its shortest decimal.
 
         Returns
         -------
         bool
-            Whether an output with these likelihoods obeys the policy.
+            Whether the likelihoods satisfy every rule of the policy.
 
         Raises
         ------
         InvalidInput
-            If a likelihood is negative or not a number, or if their number is wrong.
+            If a likelihood is negative or not a number, or if their number differs from the size of the domain.
 
         Examples
         --------
@@ -282,17 +307,18 @@ class Policy(ABC):
         return not self.worst(likelihoods).violated
 
     def allows_all(self, columns: Sequence[Sequence[int]]) -> bool:
-        """Return whether all likelihood vectors lie in the cone of the policy; the answer is exact.
+        """Return whether a mechanism may have all of these outputs; the answer is exact.
 
         Parameters
         ----------
         columns
-            One vector per output, with integers below 2^63 in domain order.
+            One likelihood vector per output, as for :meth:`allows`: integers below 2^63, one per value, in domain
+            order.
 
         Returns
         -------
         bool
-            Whether all outputs obey the policy.
+            Whether every vector satisfies every rule of the policy.
         """
         return all(self.allows(column) for column in columns)
 
@@ -327,18 +353,19 @@ class Policy(ABC):
         return exact
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the policy as a document, the content of its TOML and JSON files.
+        """Return the policy as a JSON-compatible dict, which is also the content of policy files.
 
         Returns
         -------
         dict
-            A document that :func:`policy_from_dict` reads.
+            A dict with the keys ``"domain"`` (see :meth:`Domain.to_dict`) and ``"policy"`` (kind and parameters).
+            :func:`policy_from_dict` builds an equal policy from it.
         """
         return {"domain": self.domain.to_dict(), "policy": {"kind": self.kind, **self.parameters()}}
 
     @functools.cached_property
     def hash(self) -> str:
-        """SHA-256 of the canonical JSON document; equal policies have equal hashes on every machine."""
+        """SHA-256 of the canonical JSON form of :meth:`to_dict`, in hexadecimal; the same on every machine."""
         return canonical_hash(self.to_dict())
 
     def __eq__(self, other: object) -> bool:
@@ -352,36 +379,42 @@ class Policy(ABC):
     def implies(self, other: Policy) -> bool:
         """Return whether every mechanism that obeys this policy also obeys another; the answer is exact.
 
-        The same as :func:`implies`.
+        ``first.implies(second)`` is the same as ``sfumato.implies(first, second)``.
 
         Parameters
         ----------
         other
-            The policy that may follow from this one.
+            The policy that may follow from this one, over the same domain.
 
         Returns
         -------
         bool
-            Whether the other policy follows.
+            Whether the other policy follows from this one.
 
         Raises
         ------
+        InvalidInput
+            If the domains differ.
         Undecided
-            If no exact answer is known for policies of these kinds.
+            If no exact method is known for policies of these kinds.
+        LimitExceeded
+            If the comparison needs a dense matrix over more than 4096 values.
         """
         from sfumato.policy.implication import implies
 
         return implies(self, other)
 
     def simplify(self) -> Policy:
-        """Return the simplest of Uniform, HighLow and Blocks that is equivalent to this policy.
+        """Return the simplest equivalent policy: Uniform, HighLow or Blocks, if one of them is equivalent.
 
-        The same as :func:`structure_of`.
+        ``policy.simplify()`` is the same as ``sfumato.structure_of(policy)``. Equivalent policies allow the same
+        mechanisms.
 
         Returns
         -------
         Policy
-            An equivalent policy, or this policy if none of the three is equivalent.
+            The equivalent policy, or this policy if none of the three is equivalent or the domain is too large to
+            decide.
         """
         from sfumato.policy.structure import structure_of
 

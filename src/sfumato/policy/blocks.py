@@ -21,18 +21,24 @@ __all__ = ["Blocks"]
 class Blocks(PairwisePolicy):
     """One epsilon within each block of values, and another between blocks.
 
+    Every value belongs to exactly one block. An output is at most e^ε times likelier for one value than for another
+    value of the same block, and at most e^across times likelier than for a value of another block.
+
     Parameters
     ----------
     domain
         The values.
     blocks
-        A list of lists of values, a mapping from block names to such lists, or one block label per value. Block labels
-        are in domain order or have the values as labels (a mapping, a pandas Series).
+        The partition of the domain, in one of these forms:
+
+        - a list of lists of values;
+        - a mapping from block names to lists of values;
+        - one block label per value, in domain order or with the values as labels (a mapping, a pandas Series).
     epsilon
-        Privacy level between values of the same block: one for all blocks, or one per block. If blocks are given by
-        labels, they are numbered in order of first appearance in the domain.
+        Privacy level ε between values of the same block: one for all blocks, or one per block. The blocks are in the
+        order of the lists, or of the first appearance of their labels in the domain.
     across
-        Privacy level between values of different blocks. The default is infinite: the block may be revealed.
+        Privacy level between values of different blocks. The default is infinite: a report may reveal the block.
 
     Raises
     ------
@@ -69,12 +75,12 @@ class Blocks(PairwisePolicy):
 
     @property
     def block_of(self) -> npt.NDArray[np.int64]:
-        """Number of each value's block, in domain order."""
+        """Block number of each value, from 0, as an array in domain order."""
         return self._block_of.copy()
 
     @property
     def epsilons(self) -> tuple[Epsilon, ...]:
-        """Epsilon within each block."""
+        """Epsilon within each block, by block number."""
         return self._epsilons
 
     def epsilon_between(self, x: int, other: int) -> Epsilon:

@@ -31,19 +31,20 @@ _MOST_SUBSET_CELLS = 16
 
 
 class ChiSquare(Distributions):
-    """Confidence set of joint distributions, estimated from a table of counts.
+    """Confidence set of joint distributions of a secret S and other attributes U, from a table of counts.
 
-    The set contains the true distribution with confidence 1 - alpha. This confidence level relies on the chi-square
-    approximation; with many cells and few people it is lower.
+    Use it as the ``distributions`` of a :class:`Secret` policy if the joint distribution is known only from a public
+    sample. The set contains the true distribution with confidence 1 - alpha. This confidence level relies on the
+    chi-square approximation; with many cells and few people it is lower.
 
     Parameters
     ----------
     counts
-        Counts from n people whose data are public, with one row per value of the secret S and one column per value of
-        U. A table with labels (``pandas.crosstab``, a Series with keys (s, u)) is aligned when it becomes part of a
-        policy.
+        Number of people with each combination of S and U, among n people whose data are public. The table has one row
+        per value of S and one column per value of U. A table with labels (``pandas.crosstab``, a Series with keys (s,
+        u)) is aligned to the domain of the policy.
     alpha
-        One minus the confidence level.
+        One minus the confidence level, strictly between 0 and 1.
 
     Raises
     ------
@@ -52,10 +53,14 @@ class ChiSquare(Distributions):
 
     Notes
     -----
-    The set contains all P with Σ P̂²/P ≤ B + 1, where P̂ are the frequencies of the counts (RLDP eq. 4). n·B is the
-    (1-alpha)-quantile of the chi-square distribution with |S|·|U| - 1 degrees of freedom. It is rounded up, so the
-    set is never too small. A cell with count 0 may have any probability that the other cells leave. For a secret with
-    count 0, any distribution of U is possible.
+    P̂ denotes the observed frequencies: the counts divided by n. The set contains all joint distributions P with Σ
+    P̂²/P ≤ B + 1, where the sum is over all cells (s, u) and B is the radius of the set. n·B is the (1-alpha)-quantile
+    of the chi-square distribution with |S|·|U| - 1 degrees of freedom, rounded up, so the set is never too small. A
+    cell with count 0 may have any probability that the other cells leave. For a value of S with count 0, any
+    distribution of U is possible.
+
+    This is eq. 4 of Lopuhaä-Zwakenberg and Goseling, The Privacy-Utility Tradeoff of Robust Local Differential Privacy
+    (2021).
 
     Examples
     --------
@@ -114,7 +119,7 @@ class ChiSquare(Distributions):
 
     @functools.cached_property
     def root_radius(self) -> Fraction:
-        """√(B+1), rounded up to a multiple of 2^-64; everything else about the set follows from it exactly."""
+        """√(B+1) for the :attr:`radius` B, as an exact fraction: rounded up to a multiple of 2^-64."""
         degrees = len(self.counts) * len(self.counts[0]) - 1
         unit = Fraction(1, 1 << _RADIUS_BITS)
 
@@ -132,16 +137,16 @@ class ChiSquare(Distributions):
 
     @property
     def radius(self) -> Fraction:
-        """The radius B of the set (RLDP eq. 3)."""
+        """The radius B of the set: P belongs to the set if Σ P̂²/P ≤ B + 1, with P̂ the observed frequencies."""
         return self.root_radius**2 - 1
 
     def holds(self, joint: Sequence[Sequence[Any]]) -> bool:
-        """Return whether a joint distribution lies in the set; the answer is exact.
+        """Return whether a joint distribution of S and U lies in the set; the answer is exact.
 
         Parameters
         ----------
         joint
-            Probabilities in the order of the counts, with a sum of exactly one.
+            Joint probabilities, in rows and columns like the counts, with a sum of exactly one.
 
         Returns
         -------
@@ -171,19 +176,19 @@ class ChiSquare(Distributions):
         return sum((frequency * frequency / p for p, frequency in cells if frequency), Fraction(0)) <= self.radius + 1
 
     def pair(self, s: int, other: int) -> SecretPair:
-        """Return the part of the set that the rule between two secrets depends on.
+        """Return the parameters of the set that determine which pairs P(U|s), P(U|s') are possible for two secrets.
 
         Parameters
         ----------
         s
-            Index of a value of the secret.
+            Row index of a value s of the secret.
         other
-            Index of another value of the secret.
+            Row index of another value s' of the secret.
 
         Returns
         -------
         SecretPair
-            The frequencies of both, and the slack.
+            The observed joint frequencies of both rows, and the slack √(B+1) - 1 for the :attr:`radius` B.
         """
         return SecretPair(self.estimate[s], self.estimate[other], self.root_radius - 1)
 
@@ -191,50 +196,63 @@ class ChiSquare(Distributions):
 
     @functools.cached_property
     def frequencies(self) -> Floats:
-        """Observed frequencies P̂ as floats."""
+        """Observed joint frequencies P̂: the counts divided by their sum, as a float array of the same shape."""
         return np.array([[float(p) for p in row] for row in self.estimate])
 
     def conditional_estimate(self) -> Floats:
-        """Return the observed conditional distributions P̂(U|s).
+        """Return the observed conditional distributions P̂(U|s) of U given each value s of the secret.
 
         Returns
         -------
         numpy.ndarray
-            One row per secret; uniform for a secret with count 0.
+            Array with the shape of the counts, whose rows sum to one. The row of a secret with count 0 is uniform.
         """
         totals = self.frequencies.sum(axis=1, keepdims=True)
         return np.where(totals > 0, self.frequencies / np.where(totals > 0, totals, 1), 1 / self.frequencies.shape[1])
 
     def conditional_radius(self, s: int) -> Fraction | None:
-        """Return the radius of the set of conditional distributions P(U|s), which is of the same kind (Lemma 8).
+        """Return the radius of the set of conditional distributions of U given one value of the secret.
 
         Parameters
         ----------
         s
-            Index of a value of the secret.
+            Row index of the value of the secret.
 
         Returns
         -------
         Fraction or None
-            The radius B_s, or None if any distribution is possible.
+            The radius B_s. The set contains a distribution with P(U|s) = R if and only if Σ P̂(u|s)²/R(u) ≤ B_s + 1.
+            None if the count of s is 0: every R is then possible.
+
+        Notes
+        -----
+        Lopuhaä-Zwakenberg and Goseling (2021), Lemma 8: the conditional distributions form a set of the same kind as
+        the joint ones.
         """
         frequency = sum(self.estimate[s], Fraction(0))
         return ((self.root_radius - 1 + frequency) / frequency) ** 2 - 1 if frequency else None
 
     def conditional_ranges(self, s: int, members: npt.NDArray[np.bool_] | None = None) -> tuple[Floats, Floats]:
-        """Return the smallest and greatest conditional probabilities given one secret (Lemma 9).
+        """Return the range of conditional probabilities P(D|s) over all distributions P in the set.
+
+        D is a set of values of U, the attributes other than the secret.
 
         Parameters
         ----------
         s
-            Index of a value of the secret.
+            Row index of a value of the secret.
         members
-            Sets D of values of U, one row of flags per set; by default each value by itself.
+            Boolean array of shape (m, number of columns): row i marks the members of the set D_i. The default is one
+            set per value of U.
 
         Returns
         -------
         tuple of numpy.ndarray
-            Smallest and greatest P(D|s) of each set.
+            Two float arrays of length m: the smallest and the greatest possible P(D_i|s).
+
+        Notes
+        -----
+        Lopuhaä-Zwakenberg and Goseling (2021), Lemma 9, gives the range in closed form.
         """
         law = self.conditional_estimate()[s]
         members = np.eye(len(law), dtype=bool) if members is None else members
@@ -246,31 +264,41 @@ class ChiSquare(Distributions):
         return np.where(everything, 1.0, least), np.where(everything, 1.0, greatest)
 
     def conditional_distance(self, s: int) -> float:
-        """Return the greatest l1 distance of P(U|s) from P̂(U|s), or an upper bound on it (Prop. 10).
+        """Return an upper bound on the l1 distance between P(U|s) and the observed P̂(U|s), over all P in the set.
 
         Parameters
         ----------
         s
-            Index of a value of the secret.
+            Row index of a value of the secret.
 
         Returns
         -------
         float
-            The distance d_s, at most 2.
+            The bound, at most 2. It is the maximum itself unless the radius is below 1 and U has more than 16 values.
+
+        Notes
+        -----
+        Lopuhaä-Zwakenberg and Goseling (2021), Prop. 10.
         """
         radius = self.conditional_radius(s)
         return 2.0 if radius is None else greatest_distance(float(radius), self.conditional_estimate()[s])
 
     def polytope(self) -> AtLeast:
-        """Return a simplex of conditional distributions for each secret that contains the set (RLDP Theorem 11).
+        """Return lower bounds on the conditional probabilities P(u|s) that every distribution in the set satisfies.
 
-        Its rules can be listed. They are stricter than those of the set itself, so mechanisms for the polytope obey the
-        set too, at some loss of utility.
+        A :class:`Secret` policy under the result has finitely many rules, which can be listed. Those rules are stricter
+        than the rules under this set. Mechanisms for them therefore also obey the policy under this set, at some loss
+        of utility.
 
         Returns
         -------
         AtLeast
-            Lower bounds on the conditional probabilities.
+            The lower bounds, one row per value of the secret and one column per value of U.
+
+        Notes
+        -----
+        Lopuhaä-Zwakenberg and Goseling (2021), Theorem 11: for each secret, the bounds describe a simplex that contains
+        all its conditional distributions.
         """
         unit = 1 << 60
         rows = [self.conditional_ranges(s)[0] for s in range(len(self.counts))]
@@ -280,12 +308,15 @@ class ChiSquare(Distributions):
         )
 
     def corners(self) -> Floats:
-        """Return the corners of a simplex that contains the set: all cells but one at their least probability.
+        """Return the corners of a simplex of joint distributions that contains the set.
+
+        At each corner, all cells (s, u) but one have the least probability that the set allows them.
 
         Returns
         -------
         numpy.ndarray
-            One row per corner, with one joint probability per cell.
+            Array of shape (c, c) for c cells: one joint distribution per row, with its cells in row-major order of the
+            counts.
         """
         least, _ = probability_range(float(self.radius) * (1 + 1e-12), self.frequencies.ravel())
         least = least * (1 - 1e-12)

@@ -55,16 +55,25 @@ _HUGE = 1e150
 
 @dataclass(frozen=True)
 class SecretPair:
-    """The part of a confidence set that the rule between two secrets depends on.
+    """Parameters of a :class:`ChiSquare` set that determine the conditional distributions of two secrets.
+
+    :meth:`ChiSquare.pair` returns objects of this class. P̂ denotes the observed joint frequencies of the set, and B
+    its radius.
 
     Parameters
     ----------
     first
-        Observed joint frequencies of the cells of the first secret.
+        Frequencies P̂(s, u) of the first secret s, one per value u of the other attributes.
     second
-        Observed joint frequencies of the cells of the second secret.
+        Frequencies P̂(s', u) of the second secret s', in the same order.
     slack
-        The difference κ - P̂_s - P̂_s' = √(B+1) - 1.
+        √(B+1) - 1, as an exact fraction.
+
+    Notes
+    -----
+    For conditional distributions R = P(U|s) and R' = P(U|s'), let φ(R) = √(Σ_u P̂(s,u)²/R(u)), and define φ' likewise
+    for s'. Some distribution in the set has these two if and only if φ(R) + φ'(R') ≤ slack + Σ_u P̂(s,u) + Σ_u
+    P̂(s',u).
 
     Examples
     --------
@@ -80,23 +89,23 @@ class SecretPair:
 
     @property
     def room(self) -> Fraction:
-        """Budget κ, the upper limit on φ + φ'."""
+        """Exact upper limit on φ(R) + φ'(R'): the slack plus the frequencies of both secrets (see the class notes)."""
         return self.slack + sum(self.first, Fraction(0)) + sum(self.second, Fraction(0))
 
     def holds(self, law: Sequence[Fraction], other: Sequence[Fraction]) -> bool:
-        """Return whether some distribution in the set has two given conditional distributions; exact.
+        """Return whether some distribution in the set has two given conditional distributions; the answer is exact.
 
         Parameters
         ----------
         law
-            Distribution of U given the first secret.
+            Probabilities of the values of U given the first secret.
         other
-            Distribution of U given the second secret.
+            Probabilities of the values of U given the second secret.
 
         Returns
         -------
         bool
-            Whether such a distribution exists.
+            Whether the set contains a joint distribution with both.
         """
         squares = [
             sum((c * c / r for c, r in zip(cells, at, strict=True) if c), Fraction(0))

@@ -51,7 +51,7 @@ def describe(policy: Policy) -> str:
     Returns
     -------
     str
-        One sentence that starts with a lower-case letter, because it follows words such as "The rule:".
+        One English sentence. It starts with a lower-case letter, so that it can follow words such as "The rule:".
 
     Examples
     --------
@@ -145,7 +145,7 @@ def _(policy: Secret) -> str:
 
 
 def strictest(policy: Policy) -> str:
-    """Return the strictest epsilon between two values, and the pair, in words.
+    """Return the smallest epsilon that a policy sets between two values, and the pair, as a string.
 
     Parameters
     ----------
@@ -155,7 +155,9 @@ def strictest(policy: Policy) -> str:
     Returns
     -------
     str
-        The epsilon, followed by the pair in parentheses.
+        The epsilon, followed by the pair in parentheses. For a :class:`Prior` policy, it is
+        :attr:`Prior.classical_epsilon`; for a :class:`Secret` policy under a known or estimated distribution, it is the
+        epsilon between any two secrets.
 
     Examples
     --------
@@ -180,11 +182,12 @@ def strictest(policy: Policy) -> str:
 
 
 def disclosure_warnings(policy: Policy) -> list[str]:
-    """Return warnings about values that a single report may reveal under a policy.
+    """Return a warning if a single report may reveal a value under a policy.
 
-    A value counts as revealed if a report can reduce the probability of a wrong guess to at most 1/20 of what it was
-    before. Before the report, all values are equally likely (under a prior policy: distributed like its prior). The
-    non-sensitive values of a high-low policy are not included, because the policy allows that they are revealed.
+    A value counts as revealed if some report can reduce the probability that a guess of this value is wrong to at most
+    1/20 of what it was before. Before the report, all values are equally likely; under a :class:`Prior` policy, they
+    are distributed like its prior. The non-sensitive values of a :class:`HighLow` policy are not checked, because the
+    policy allows that they are revealed.
 
     Parameters
     ----------
@@ -194,12 +197,14 @@ def disclosure_warnings(policy: Policy) -> list[str]:
     Returns
     -------
     list of str
-        At most one sentence, without a full stop; empty if the policy protects every value.
+        An empty list, or a list with one warning: a sentence without a full stop.
 
     Notes
     -----
-    Under a policy on pairs with effective epsilons E, the likelihoods T_z = e^-E(x,z) lie in the cone and make x as
-    certain as possible. The guess that the value is x is then wrong with probability 1 - 1/Σ_z e^-E(x,z).
+    For a policy on pairs of values, let E(x,z) be the effective epsilon from x to z (see
+    :meth:`PairwisePolicy.effective_epsilon`). The policy allows an output whose likelihood for each value z is
+    proportional to e^-E(x,z). No allowed output makes x more certain. After it, the guess x is wrong with probability 1
+    - 1/Σ_z e^-E(x,z).
 
     Examples
     --------
@@ -293,16 +298,18 @@ def _unlikelier(epsilon: npt.ArrayLike) -> Floats:
 
 @dataclass(frozen=True)
 class PosteriorBound:
-    """Upper bound on the probability that an observer assigns to some values after a report.
+    """Upper bound on the probability that an observer assigns to a value after seeing a report.
+
+    :func:`posterior_bounds` returns one object per group of values with the same bound.
 
     Parameters
     ----------
     values
-        The values with this bound.
+        The values of the group.
     before
-        Probability of each of them before the report.
+        Probability of each of these values before the report.
     after
-        Greatest probability of each of them after the report.
+        Greatest probability of each of these values after a report.
 
     Examples
     --------
@@ -318,24 +325,26 @@ class PosteriorBound:
 
 
 def posterior_bounds(policy: Policy, before: float) -> list[PosteriorBound]:
-    """Return how probable each value can become for an observer who sees a report.
+    """Return how probable each value can become for an observer who sees one report.
 
     Parameters
     ----------
     policy
         Any policy.
     before
-        Probability of a value before the report. Prior policies use their prior instead.
+        Probability, from 0 to 1, that the observer assigns to a value before the report. It applies to each value in
+        turn, so the probabilities of all values need not sum to one. :class:`Prior` policies use their prior instead.
 
     Returns
     -------
     list of PosteriorBound
-        Values grouped by their bound; the best protected ones first.
+        Values grouped by their bound, in ascending order of the bound. Under a :class:`Secret` policy with a known or
+        estimated distribution, the bound is 1, because it protects the secret and not the value.
 
     Notes
     -----
-    The odds of x against all other values change by at most a factor e^E, where E is the greatest effective epsilon
-    from x to another value.
+    For a policy on pairs of values, the odds of x against all other values grow by at most a factor e^E. E is the
+    greatest effective epsilon from x to another value (see :meth:`PairwisePolicy.effective_epsilon`).
 
     Examples
     --------

@@ -21,54 +21,64 @@ def table_axes(cells: Domain) -> tuple[Domain, Domain]:
 
 
 class Distributions(ABC):
-    """Base class of sets of joint distributions (S, U) under which a secret S must be protected."""
+    """Base class of sets of joint distributions of a secret S and other attributes U.
+
+    A :class:`Secret` policy protects S under every distribution in its set. The subclasses are :class:`Known`,
+    :class:`AtLeast`, :class:`ChiSquare` and :class:`Anything`. In all tables, rows are the values of S, and columns are
+    the values of U. If U consists of several attributes, the columns are their combinations in the order of a product
+    domain.
+    """
 
     @abstractmethod
     def document(self) -> dict[str, Any]:
-        """Return the set as it appears in a policy document.
+        """Return the set as a JSON-compatible dict, as it appears in :meth:`Policy.to_dict`.
 
         Returns
         -------
         dict
-            The value of the key ``distributions``.
+            The value of the key ``"distributions"``: one key with the kind of the set, such as ``"known"``, and its
+            numbers.
         """
 
     @abstractmethod
     def conditionals(self, s: int, shape: tuple[int, int]) -> list[tuple[Fraction, ...]]:
-        """Return the extreme conditional distributions of U given one value of S.
+        """Return the extreme points of the set of conditional distributions of U given one value of S.
 
-        The rule must hold for each of them, which implies that it holds for all their mixtures.
+        Every conditional distribution in the set is a mixture of the extreme points. A rule that holds for the extreme
+        points therefore holds for the whole set.
 
         Parameters
         ----------
         s
             Index of the value of S.
         shape
-            Number of values of S and of U.
+            Number of values of S and number of values of U.
 
         Returns
         -------
         list of tuple of Fraction
-            One conditional distribution of U per entry.
+            Conditional distributions, each with one probability per value of U.
 
         Raises
         ------
         LimitExceeded
-            If there are infinitely many.
+            If there are infinitely many extreme points, as for :class:`ChiSquare`.
         """
 
     def check(self, cells: Domain) -> Distributions:  # noqa: ARG002
-        """Return this set with its tables aligned to a product domain.
+        """Return a copy of this set whose tables are checked and put in the order of a product domain.
+
+        :class:`Secret` calls this method with its domain.
 
         Parameters
         ----------
         cells
-            A product whose first factor is S.
+            A product domain whose first factor is S; the other factors are U.
 
         Returns
         -------
         Distributions
-            The aligned set.
+            The set with its tables in the order of ``cells``.
 
         Raises
         ------
@@ -79,13 +89,20 @@ class Distributions(ABC):
 
 
 class Known(Distributions):
-    """One known joint distribution of the secret S and the other attribute U.
+    """Set that consists of one known joint distribution of the secret S and the other attributes U.
+
+    Use it as the ``distributions`` of a :class:`Secret` policy.
 
     Parameters
     ----------
     joint
-        Probabilities with one row per value of S and one column per value of U. A table with labels is aligned: a
-        DataFrame, a mapping of mappings, or a Series or mapping with keys (s, u).
+        Joint probabilities P(s, u) with one row per value s of S and one column per value u of U. They sum to one. A
+        table with labels is aligned to the domain of the policy: a DataFrame, a mapping of mappings, or a Series or
+        mapping with keys (s, u).
+
+    Notes
+    -----
+    If a value of S has probability zero, it is protected under every distribution of U.
 
     Examples
     --------
@@ -129,18 +146,21 @@ class Known(Distributions):
 
 
 class AtLeast(Distributions):
-    """Lower bounds on the conditional probabilities P(u|s) of the other attribute U given the secret S.
+    """Set of joint distributions with lower bounds on the conditional probabilities P(u|s).
+
+    S is the secret, and U are the other attributes. Use it as the ``distributions`` of a :class:`Secret` policy.
 
     Parameters
     ----------
     probabilities
-        Lower bounds with one row per value of S, each with a sum of at most one, and one column per value of U. Tables
-        with labels are aligned as in :class:`Known`.
+        Lower bounds on P(u|s), with one row per value s of S and one column per value u of U. Each row sums to at most
+        one. Tables with labels are aligned as in :class:`Known`.
 
     Notes
     -----
-    For each s, the conditional distributions form a simplex. At each corner, one value of U has all the probability
-    that the lower bounds leave. The polytope around a confidence set in RLDP (Theorem 11) is of this kind.
+    For each s, the conditional distributions form a simplex. At each of its corners, one value of U has all the
+    probability that the lower bounds leave. :meth:`ChiSquare.polytope` returns bounds of this kind that enclose a
+    confidence set.
 
     Examples
     --------
@@ -197,7 +217,9 @@ def _read_probability(s: object, u: object, value: Any) -> Fraction:
 
 
 class Anything(Distributions):
-    """All joint distributions: nothing is known about how U depends on the secret S.
+    """Set of all joint distributions of the secret S and the other attributes U.
+
+    Use it as the ``distributions`` of a :class:`Secret` policy if nothing is known about how U depends on S.
 
     Examples
     --------

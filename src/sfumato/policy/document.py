@@ -37,19 +37,20 @@ _KINDS: dict[str, tuple[Callable[..., Policy], Sequence[str], Sequence[str]]] = 
 
 
 def policy_from_dict(document: Mapping[str, Any], base: Path | None = None) -> Policy:
-    """Build the policy that a document describes.
+    """Build a policy from a dict, such as the content of a policy file.
 
     Parameters
     ----------
     document
-        A mapping with the keys ``domain`` and ``policy``, as from :meth:`Policy.to_dict`.
+        A mapping with the keys ``"domain"`` and ``"policy"``, as :meth:`Policy.to_dict` returns it.
     base
-        Folder of the label files that the document names.
+        Folder of the label files that the domain names with the key ``"file"``. If it is None, such a domain is
+        rejected.
 
     Returns
     -------
     Policy
-        The described policy.
+        The policy.
 
     Raises
     ------
@@ -113,12 +114,13 @@ def _distributions(document: Any) -> Distributions:
 
 
 def load_policy(path: str | Path) -> Policy:
-    """Read a policy from a file.
+    """Read a policy from a TOML or JSON file.
 
     Parameters
     ----------
     path
-        A TOML file, or a JSON file if the name ends in ``.json``.
+        A JSON file if the name ends in ``.json``, otherwise a TOML file. Label files that the policy names are relative
+        to its folder.
 
     Returns
     -------
@@ -128,7 +130,8 @@ def load_policy(path: str | Path) -> Policy:
     Raises
     ------
     InvalidInput
-        If the file cannot be read or does not contain a valid policy. A missing file is also a FileNotFoundError.
+        If the file cannot be read or does not contain a valid policy. A missing file raises :class:`MissingFile`, which
+        is also a :class:`FileNotFoundError`.
 
     Examples
     --------
@@ -151,14 +154,14 @@ def load_policy(path: str | Path) -> Policy:
 
 
 def save_policy(policy: Policy, path: str | Path) -> None:
-    """Write a policy to a file.
+    """Write a policy to a TOML or JSON file, which :func:`load_policy` reads.
 
     Parameters
     ----------
     policy
         The policy.
     path
-        A TOML file, or a JSON file if the name ends in ``.json``; an existing file is overwritten.
+        A JSON file if the name ends in ``.json``, otherwise a TOML file. An existing file is overwritten.
 
     Examples
     --------

@@ -27,19 +27,21 @@ _LARGEST_SYMBOLIC_CLOSURE = 96
 
 @dataclass(frozen=True, eq=False)
 class EpsilonMatrix:
-    """Matrix of exact epsilons E[x, x'], stored as integer codes.
+    """Square matrix of exact epsilons, one for each ordered pair of values.
 
-    Codes have the same order as the epsilons. If ``unit`` is set, the code n means n·unit, so codes can also be added.
-    Epsilons without a common unit, such as 1 and ``"ln 2"``, are positions in the sorted ``table``.
+    Entry (x, x') limits how much likelier an output may be for value x than for value x'.
+    :meth:`PairwisePolicy.epsilon_matrix` returns such a matrix, and :meth:`at` returns one of its entries. Entries are
+    stored as integer codes, which are in the same order as the epsilons they represent.
 
     Parameters
     ----------
     codes
-        Square array of codes.
+        Square int64 array of codes. If ``unit`` is set, the code n means n·unit; otherwise n is a position in
+        ``table``. A code for infinity is larger than all others.
     unit
-        Common unit of all finite epsilons, or None.
+        Epsilon of which all finite entries are multiples; None if they have no common unit, such as 1 and ``"ln 2"``.
     table
-        Sorted epsilons, if they have no common unit.
+        The distinct finite epsilons in ascending order if ``unit`` is None; otherwise empty.
 
     Examples
     --------
@@ -55,19 +57,19 @@ class EpsilonMatrix:
 
     @classmethod
     def from_epsilons(cls, positions: npt.NDArray[np.intp], distinct: Sequence[Epsilon]) -> EpsilonMatrix:
-        """Build a matrix from a list of epsilons and the position of each entry in that list.
+        """Build a matrix from its distinct epsilons and the position of each entry among them.
 
         Parameters
         ----------
         positions
             Square array of positions in ``distinct``.
         distinct
-            The epsilons.
+            The epsilons that occur in the matrix, in any order.
 
         Returns
         -------
         EpsilonMatrix
-            The matrix, with a common unit if 64 bits are enough for its codes.
+            The matrix with the entries ``distinct[positions[x, x']]``.
         """
         finite = [e for e in distinct if not e.is_infinite]
         multiples, common = _common_unit(finite)
@@ -83,12 +85,12 @@ class EpsilonMatrix:
         return cls(per_distinct[positions], unit, table)
 
     def epsilon(self, code: int) -> Epsilon:
-        """Return the epsilon of a code.
+        """Return the epsilon that an integer code represents.
 
         Parameters
         ----------
         code
-            An entry of ``codes``.
+            An entry of the array ``codes``.
 
         Returns
         -------
@@ -100,34 +102,34 @@ class EpsilonMatrix:
         return self.table[code] if self.unit is None else self.unit * int(code)
 
     def at(self, x: int, other: int) -> Epsilon:
-        """Return the epsilon between two values.
+        """Return the epsilon of an ordered pair of values.
 
         Parameters
         ----------
         x
-            Index of the first value.
+            Row: index of the first value.
         other
-            Index of the second value.
+            Column: index of the second value.
 
         Returns
         -------
         Epsilon
-            The entry E[x, other].
+            The entry in row x and column other.
         """
         return self.epsilon(int(self.codes[x, other]))
 
     def on(self, indices: npt.NDArray[np.intp]) -> EpsilonMatrix:
-        """Return the matrix of some of the values.
+        """Return the submatrix of some values.
 
         Parameters
         ----------
         indices
-            Indices of the values, in the order of the result.
+            Indices of the values.
 
         Returns
         -------
         EpsilonMatrix
-            The epsilons between these values.
+            Square matrix with rows and columns in the order of ``indices``.
         """
         if np.array_equal(indices, np.arange(len(self.codes))):
             return self
@@ -135,28 +137,28 @@ class EpsilonMatrix:
 
     @functools.cached_property
     def floats(self) -> npt.NDArray[np.float64]:
-        """The epsilons as floats, for filters before exact comparisons."""
+        """The matrix as a square float array of the nearest floats, with ``inf`` where an entry is infinite."""
         distinct, positions = np.unique(self.codes, return_inverse=True)
         floats = np.array([float(self.epsilon(int(code))) for code in distinct])
         return np.asarray(floats[positions].reshape(self.codes.shape))
 
     def least(self) -> tuple[Epsilon, tuple[int, int]]:
-        """Return the smallest epsilon between two different values.
+        """Return the smallest epsilon of an ordered pair of different values.
 
         Returns
         -------
         tuple
-            The epsilon, and the indices of such a pair.
+            The epsilon, and the pair of indices (row, column) of such an entry.
         """
         return self._extreme(np.argmin, INFINITE_CODE)
 
     def greatest(self) -> tuple[Epsilon, tuple[int, int]]:
-        """Return the greatest epsilon between two different values.
+        """Return the greatest epsilon of an ordered pair of different values.
 
         Returns
         -------
         tuple
-            The epsilon, and the indices of such a pair.
+            The epsilon, and the pair of indices (row, column) of such an entry.
         """
         return self._extreme(np.argmax, -1)
 
@@ -170,19 +172,20 @@ class EpsilonMatrix:
         return self.at(x, other), (x, other)
 
     def closed(self) -> EpsilonMatrix:
-        """Return the effective epsilons: the shortest path from each value to each other value.
+        """Return the effective epsilons: for each ordered pair, the smallest epsilon that all entries together imply.
 
-        T_x ≤ e^a·T_z and T_z ≤ e^b·T_x' together imply T_x ≤ e^(a+b)·T_x'.
+        A limit of a from x to z and a limit of b from z to x' imply a limit of a + b from x to x'. The effective
+        epsilon is therefore the length of the shortest path from x to x'.
 
         Returns
         -------
         EpsilonMatrix
-            The matrix closed under shortest paths.
+            The matrix of the lengths of all shortest paths.
 
         Raises
         ------
         LimitExceeded
-            If there are too many values for epsilons without a common unit in 64 bits.
+            If the matrix is large and its epsilons are not multiples of a common unit that 64-bit codes can represent.
         """
         size = self.codes.shape[0]
         if self.unit is not None:
@@ -210,7 +213,7 @@ class EpsilonMatrix:
         return EpsilonMatrix.from_epsilons(positions.reshape(self.codes.shape), epsilons)
 
     def plus(self, other: EpsilonMatrix) -> EpsilonMatrix:
-        """Return the sum of two matrices: the epsilons of two independent releases together.
+        """Return the entrywise sum of two matrices, which limits two independent releases together.
 
         Parameters
         ----------
@@ -220,7 +223,7 @@ class EpsilonMatrix:
         Returns
         -------
         EpsilonMatrix
-            The entrywise sum.
+            The sum.
         """
         pairs = np.stack([self.codes.ravel(), other.codes.ravel()])
         distinct, positions = np.unique(pairs, axis=1, return_inverse=True)
@@ -228,12 +231,14 @@ class EpsilonMatrix:
         return EpsilonMatrix.from_epsilons(positions.reshape(self.codes.shape), sums)
 
     def as_promises(self) -> EpsilonMatrix:
-        """Return the same epsilons, or slightly larger ones where an epsilon cannot be written in a document.
+        """Return a matrix whose entries can all be written to a file, each rounded up if necessary.
+
+        See :meth:`Epsilon.as_promise` for the epsilons that are rounded.
 
         Returns
         -------
         EpsilonMatrix
-            A matrix with entries that are at least those of this one.
+            A matrix whose entries are at least those of this one; this matrix if nothing is rounded.
         """
         distinct, positions = np.unique(self.codes, return_inverse=True)
         epsilons = [self.epsilon(int(code)) for code in distinct]
@@ -243,7 +248,7 @@ class EpsilonMatrix:
         )
 
     def first_above(self, other: EpsilonMatrix) -> tuple[int, int] | None:
-        """Return a pair with a greater epsilon here than in another matrix.
+        """Return an ordered pair of values whose epsilon is greater in this matrix than in another one.
 
         Parameters
         ----------
@@ -253,7 +258,7 @@ class EpsilonMatrix:
         Returns
         -------
         tuple of int or None
-            Indices of such a pair, or None if there is none.
+            The indices (row, column) of such a pair, or None if no entry is greater.
         """
         size = self.codes.shape[0]
         off_diagonal = ~np.eye(size, dtype=bool)

@@ -33,7 +33,7 @@ class HighLow(PairwisePolicy):
     sensitive
         A list of the sensitive values, or a mapping or pandas Series from every value to a bool.
     epsilon
-        Privacy level ε of the sensitive values.
+        Privacy level ε of the sensitive values, in any form that :class:`Epsilon` accepts.
 
     Raises
     ------
@@ -42,8 +42,8 @@ class HighLow(PairwisePolicy):
 
     Notes
     -----
-    Every likelihood vector T satisfies T_x ≤ e^ε·T_x' for every sensitive x and every x' (Acharya et al. 2020, section
-    5).
+    Let Q(y|x) be the probability of output y for value x. The policy requires Q(y|x) ≤ e^ε·Q(y|x') for every sensitive
+    x, every x' and every output y (Acharya et al. 2020, Context-Aware Local Differential Privacy, section 5).
 
     Examples
     --------

@@ -33,7 +33,7 @@ def implies(first: Policy, second: Policy) -> bool:
     first
         The policy that mechanisms obey.
     second
-        The policy that may follow, over the same domain.
+        The policy that may follow from it, over the same domain.
 
     Returns
     -------

@@ -38,12 +38,12 @@ class Metric(MatrixPolicy):
 
         - ``"absolute"``: the difference of numeric labels;
         - ``"discrete"``: 1 between any two different values;
-        - ``"km"``: kilometres on the sphere between the centres of grid cells, rounded down to whole metres, which is
-          the private side;
+        - ``"km"``: kilometres on the sphere between the centres of grid cells, rounded down to whole metres, so the
+          policy is never weaker than with the exact distance;
         - a symmetric matrix in domain order, or with labels on both axes (a DataFrame, a mapping of mappings);
-        - a function of two labels.
+        - a function that takes two labels and returns their distance.
     epsilon
-        Privacy level per unit of distance.
+        Privacy level ε per unit of distance, in any form that :class:`Epsilon` accepts.
 
     Raises
     ------
@@ -52,7 +52,8 @@ class Metric(MatrixPolicy):
 
     Notes
     -----
-    Every likelihood vector T satisfies T_x ≤ e^(ε·d(x,x'))·T_x' for all values x, x'.
+    Let Q(y|x) be the probability of output y for value x, and d the distance. The policy requires Q(y|x) ≤
+    e^(ε·d(x,x'))·Q(y|x') for all values x, x' and every output y.
 
     Examples
     --------
@@ -85,7 +86,7 @@ class Metric(MatrixPolicy):
         Returns
         -------
         Fraction
-            The distance, in the unit of the policy.
+            The distance, in the unit of the ``distance`` argument of the policy (kilometres for ``"km"``).
         """
         return self._distances[int(self._places[x, other])]
 

@@ -28,7 +28,11 @@ _LARGEST_REDUCED = 1024
 
 
 class PairwisePolicy(Policy):
-    """Base class of policies whose rules compare pairs of values.
+    """Base class of policies whose rules compare pairs of values: Uniform, HighLow, Blocks, Metric, Pairwise.
+
+    The rule of an ordered pair (x, x') is Q(y|x) ≤ e^E[x,x']·Q(y|x') for every output y, where Q(y|x) is the
+    probability of y for value x. E[x,x'] is the *declared* epsilon of the pair. The *effective* epsilon is the smallest
+    one that follows from all rules together: the length of the shortest path from x to x'.
 
     Values of the same *class* are exchangeable: swapping two of them does not change any epsilon. A property of all
     pairs can therefore be checked on a few representatives of each class, which keeps large domains fast.
@@ -36,7 +40,7 @@ class PairwisePolicy(Policy):
 
     @abstractmethod
     def epsilon_between(self, x: int, other: int) -> Epsilon:
-        """Return the declared epsilon between two values.
+        """Return the epsilon that the policy declares for an ordered pair of values.
 
         Parameters
         ----------
@@ -48,37 +52,40 @@ class PairwisePolicy(Policy):
         Returns
         -------
         Epsilon
-            E[x, other]: the limit on how much likelier an output may be for x than for other; 0 if they are the same.
+            E[x, other]: an output is at most e^E[x, other] times as likely for x as for other. It is 0 if both are the
+            same value, and infinite if the policy declares no limit.
         """
 
     @abstractmethod
     def classes(self) -> npt.NDArray[np.int64]:
-        """Return the class of each value.
+        """Return the class of each value; swapping two values of one class does not change any epsilon.
 
         Returns
         -------
         numpy.ndarray
-            Class numbers, starting at 0, in domain order.
+            One class number per value, in domain order. Classes are numbered from 0.
         """
 
     @abstractmethod
     def epsilons_on(self, indices: npt.NDArray[np.intp]) -> EpsilonMatrix:
-        """Return the declared epsilons between some of the values.
+        """Return the declared epsilons of all ordered pairs of some values.
 
         Parameters
         ----------
         indices
-            Indices of the values.
+            Indices of the values in the domain.
 
         Returns
         -------
         EpsilonMatrix
-            The epsilons between them.
+            Square matrix with rows and columns in the order of ``indices``.
         """
 
     @abstractmethod
     def effective_epsilon(self, x: int, other: int) -> Epsilon:
-        """Return the epsilon that all rules together imply between two values.
+        """Return the smallest epsilon of an ordered pair that follows from all rules of the policy together.
+
+        For example, limits of 1 from a to b and of 2 from b to c imply a limit of 3 from a to c.
 
         Parameters
         ----------
@@ -90,32 +97,34 @@ class PairwisePolicy(Policy):
         Returns
         -------
         Epsilon
-            The length of the shortest path from x to other.
+            The length of the shortest path from x to other, where each step costs its declared epsilon.
         """
 
     @abstractmethod
     def effective_epsilons_on(self, indices: npt.NDArray[np.intp]) -> EpsilonMatrix:
-        """Return the effective epsilons between some of the values.
+        """Return the effective epsilons (see :meth:`effective_epsilon`) of all ordered pairs of some values.
+
+        Paths may use values that are not in the list.
 
         Parameters
         ----------
         indices
-            Indices of the values.
+            Indices of the values in the domain.
 
         Returns
         -------
         EpsilonMatrix
-            The effective epsilons between them.
+            Square matrix with rows and columns in the order of ``indices``.
         """
 
     @functools.cached_property
     def least(self) -> tuple[Epsilon, tuple[int, int]]:
-        """Smallest declared epsilon between two different values, and the indices of such a pair."""
+        """Smallest declared epsilon of an ordered pair of different values, and the two indices of such a pair."""
         return self._extreme(self.epsilons_on, greatest=False)
 
     @functools.cached_property
     def greatest_effective(self) -> tuple[Epsilon, tuple[int, int]]:
-        """Greatest effective epsilon between two different values, and the indices of such a pair."""
+        """Greatest :meth:`effective_epsilon` between two different values, and the two indices of such a pair."""
         return self._extreme(self.effective_epsilons_on, greatest=True)
 
     def _extreme(self, epsilons_on: Any, *, greatest: bool) -> tuple[Epsilon, tuple[int, int]]:
@@ -128,12 +137,12 @@ class PairwisePolicy(Policy):
         return epsilon, (int(indices[x]), int(indices[other]))
 
     def epsilon_matrix(self) -> EpsilonMatrix:
-        """Return the declared epsilons between all values.
+        """Return the declared epsilons of all ordered pairs of values.
 
         Returns
         -------
         EpsilonMatrix
-            A dense matrix.
+            Square matrix with rows and columns in domain order; entry (x, x') is ``epsilon_between(x, x')``.
 
         Raises
         ------
@@ -143,17 +152,18 @@ class PairwisePolicy(Policy):
         return self.epsilons_on(self._all_indices())
 
     def effective_epsilon_matrix(self) -> EpsilonMatrix:
-        """Return the effective epsilons between all values: the declared ones closed under shortest paths.
+        """Return the effective epsilons (see :meth:`effective_epsilon`) of all ordered pairs of values.
 
         Returns
         -------
         EpsilonMatrix
-            A dense matrix.
+            Square matrix with rows and columns in domain order.
 
         Raises
         ------
         LimitExceeded
-            If the domain has more than 4096 values, or if the epsilons have no common unit and are too many.
+            If the domain has more than 4096 values, or if it is large and the epsilons are not multiples of one common
+            unit.
         """
         return self.effective_epsilons_on(self._all_indices())
 
@@ -189,19 +199,20 @@ class PairwisePolicy(Policy):
         return TightestConstraint.of(exact[x], exact[other], self.epsilon_between(x, other), names)
 
     def allows_all(self, columns: Sequence[Sequence[int]]) -> bool:
-        """Return whether all likelihood vectors lie in the cone of the policy; the answer is exact.
+        """Return whether a mechanism may have all of these outputs; the answer is exact.
 
-        All vectors are filtered in floats; pairs close to their limit are decided exactly.
+        Most pairs of values are decided in floats; those close to their limit are decided in exact arithmetic.
 
         Parameters
         ----------
         columns
-            One vector per output, with integers below 2^63 in domain order.
+            One likelihood vector per output, as for :meth:`allows`: integers below 2^63, one per value, in domain
+            order.
 
         Returns
         -------
         bool
-            Whether all outputs obey the policy.
+            Whether every vector satisfies every rule of the policy.
         """
         weights = np.array(columns, dtype=np.int64).reshape(-1, len(self.domain))
         highest, lowest, matrix = self._class_rules(weights)
@@ -255,15 +266,16 @@ class PairwisePolicy(Policy):
         )
 
     def without_sums(self) -> PairwisePolicy:
-        """Return an equivalent policy without the rules that are the sum of two others.
+        """Return an equivalent policy without the rules that follow from two other rules.
 
-        On a line, for example, only the rules between neighbours remain. Both parts of a sum are smaller than the sum,
-        so every dropped rule follows from the remaining ones.
+        The rule of (x, x') is dropped if E[x,x'] = E[x,z] + E[z,x'] for another value z, with effective epsilons E that
+        are both positive. On a line of values, for example, only the rules between neighbours remain.
 
         Returns
         -------
         PairwisePolicy
-            A policy with the same cone; this policy if no rule can be dropped or there are more than 1024 values.
+            A policy that allows the same mechanisms. It is this policy if no rule can be dropped, if there are more
+            than 1024 values, or if the epsilons have no common unit.
         """
         if len(self.domain) > _LARGEST_REDUCED:
             return self
@@ -281,7 +293,10 @@ class PairwisePolicy(Policy):
         return Pairwise._from_epsilon_matrix(self.domain, EpsilonMatrix(reduced, matrix.unit, matrix.table))
 
     def posterior_odds_bound(self, x: object, other: object, prior_odds: Fraction | int = 1) -> float:
-        """Return the greatest possible odds of one value against another after a report.
+        """Return the greatest odds of one value against another that an observer can assign after a report.
+
+        The odds of x against x' are P(x)/P(x'). A report multiplies them by at most e^E, where E is the
+        :meth:`effective_epsilon` from x to x'.
 
         Parameters
         ----------
@@ -295,7 +310,7 @@ class PairwisePolicy(Policy):
         Returns
         -------
         float
-            The upper bound on the odds after the report, which may be infinite.
+            Upper bound on the odds after the report, which may be infinite.
         """
         epsilon = self.effective_epsilon(self.domain.index(x), self.domain.index(other))
         return float(prior_odds) * epsilon.exp() if prior_odds else 0.0  # an impossible value stays impossible: 0·∞ = 0
@@ -354,7 +369,7 @@ class MatrixPolicy(PairwisePolicy):
 
 
 class Pairwise(MatrixPolicy):
-    """Any matrix of epsilons, one for each ordered pair of values (context-aware LDP).
+    """Context-aware LDP: one epsilon for each ordered pair of values, from a matrix.
 
     Parameters
     ----------
@@ -362,9 +377,11 @@ class Pairwise(MatrixPolicy):
         The values, at most 4096.
     matrix
         ``matrix[x][x']`` limits how much likelier an output may be for x than for x'. The matrix may be asymmetric;
-        ``"inf"`` means no limit, and the diagonal is 0. It is a square matrix in domain order, a matrix with labels on
-        both axes (a DataFrame, a mapping of mappings), or a mapping ``{(value, other): epsilon}``. Pairs that such a
-        mapping leaves out are not constrained.
+        ``"inf"`` means no limit, and the diagonal is 0. It has one of these forms:
+
+        - a square matrix in domain order;
+        - a matrix with labels on both axes (a DataFrame, a mapping of mappings);
+        - a mapping ``{(value, other): epsilon}``, in which missing pairs have no limit.
 
     Raises
     ------
@@ -373,7 +390,9 @@ class Pairwise(MatrixPolicy):
 
     Notes
     -----
-    Every likelihood vector T satisfies T_x ≤ e^E[x,x']·T_x' (Acharya et al. 2020, Def. 2).
+    Let Q(y|x) be the probability of output y for value x, and E the matrix. The policy requires Q(y|x) ≤
+    e^E[x,x']·Q(y|x') for all values x, x' and every output y (Acharya et al. 2020, Context-Aware Local Differential
+    Privacy, Def. 2).
 
     Examples
     --------

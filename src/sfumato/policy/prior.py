@@ -45,9 +45,11 @@ _FLOAT_TOLERANCE = Fraction(1, 10**9)
 
 
 class Prior(Policy):
-    """Localized information privacy: limits on how far a report moves the probability of each value.
+    """Localized information privacy: limits on how far a report changes the probability of each value.
 
-    The prior is part of the policy and therefore public. The rules also protect values of prior zero.
+    An observer who knows the prior assigns each value a new probability after a report. The policy keeps the new
+    probability between e^-ε and e^ε times the prior one. The prior is part of the policy and therefore public. The
+    rules also protect values of prior zero.
 
     Parameters
     ----------
@@ -57,9 +59,9 @@ class Prior(Policy):
         Probability of each value, in domain order or with labels (a mapping, a pandas Series). Strings and Fractions
         are exact; floats are divided by their sum.
     epsilon
-        Privacy level ε.
+        Privacy level ε, in any form that :class:`Epsilon` accepts.
     side
-        ``"both"``, or only one of the two rules, which is much weaker than both:
+        ``"both"`` limits, or only one of them, which is much weaker:
 
         - ``"upper"``: no report makes a value more than e^ε times as probable, but a report may rule a value out.
         - ``"lower"``: no report makes a value less than e^-ε times as probable, but a report may make an improbable
@@ -72,7 +74,9 @@ class Prior(Policy):
 
     Notes
     -----
-    Every likelihood vector T satisfies e^-ε·(π·T) ≤ T_x ≤ e^ε·(π·T) for every value x, where π is the prior.
+    Let Q(y|x) be the probability of output y for value x, and m(y) = Σ_x π(x)·Q(y|x) its average over the prior π. The
+    policy requires e^-ε·m(y) ≤ Q(y|x) ≤ e^ε·m(y) for every value x and every output y (Jiang, Li and Tandon,
+    Context-aware Data Aggregation with Localized Information Privacy).
 
     Examples
     --------
@@ -125,19 +129,20 @@ class Prior(Policy):
         return max(constraints, key=lambda worst: worst.rank)
 
     def allows_all(self, columns: Sequence[Sequence[int]]) -> bool:
-        """Return whether all likelihood vectors lie in the cone of the policy; the answer is exact.
+        """Return whether a mechanism may have all of these outputs; the answer is exact.
 
-        All vectors are filtered in floats; those close to a limit are decided exactly.
+        Most vectors are decided in floats; those close to a limit are decided in exact arithmetic.
 
         Parameters
         ----------
         columns
-            One vector per output, with integers below 2^63 in domain order.
+            One likelihood vector per output, as for :meth:`allows`: integers below 2^63, one per value, in domain
+            order.
 
         Returns
         -------
         bool
-            Whether all outputs obey the policy.
+            Whether every vector satisfies every rule of the policy.
         """
         if self.epsilon.is_infinite or float(self.epsilon) > MOST_FILTERED:
             return super().allows_all(columns)
@@ -156,7 +161,9 @@ class Prior(Policy):
     # -- bounds on beliefs after a report ------------------------------------------------------------------
 
     def posterior_interval(self, value: object) -> tuple[float, float]:
-        """Return the smallest and greatest probability that a value can have after a report.
+        """Return the smallest and greatest probability that an observer can assign to a value after a report.
+
+        Before the report, the observer assigns the values the probabilities of the prior.
 
         Parameters
         ----------
@@ -166,7 +173,8 @@ class Prior(Policy):
         Returns
         -------
         tuple of float
-            The two bounds; mechanisms under this policy reach both.
+            The smallest and the greatest probability. For each of them, some mechanism under this policy has a report
+            that reaches it.
         """
         # With π·T normalized to 1, the other values have the remaining weight: π_x·T_x = 1 - Σ_{z≠x} π_z·T_z.
         before = float(self.prior[self.domain.index(value)])
@@ -181,10 +189,10 @@ class Prior(Policy):
         return low, high
 
     def posterior_odds_bound(self, x: object, other: object, prior_odds: Fraction | int = 1) -> float:
-        """Return the greatest possible odds of one value against another after a report.
+        """Return the greatest odds of one value against another that an observer can assign after a report.
 
-        With both sides, the two likelihoods lie within a factor e^±ε of the same average, so the odds change by at most
-        a factor e^2ε. With one side, the bound depends on the prior; see :attr:`classical_epsilon`.
+        The odds of x against x' are P(x)/P(x'). With both sides, a report multiplies them by at most e^2ε. With one
+        side, the factor depends on the prior; see :attr:`classical_epsilon`.
 
         Parameters
         ----------
@@ -198,7 +206,7 @@ class Prior(Policy):
         Returns
         -------
         float
-            The upper bound on the odds after the report, which may be infinite.
+            Upper bound on the odds after the report, which may be infinite.
         """
         place, against = self.domain.index(x), self.domain.index(other)
         if not prior_odds:
@@ -209,21 +217,23 @@ class Prior(Policy):
         return float(prior_odds) * log_rounded_up(*self.largest_ratio(probability)).exp()
 
     def largest_ratio(self, probability: Fraction) -> tuple[Terms, Terms]:
-        """Return the largest ratio T_x/T_x' that a one-sided policy allows.
-
-        ``lower``: all values but x have likelihood e^-ε times the average, and x takes the rest. ``upper``: all values
-        but x' have likelihood e^ε times the average, and x' takes the rest, which may be nothing.
+        """Return the largest ratio Q(y|x)/Q(y|x') of the probabilities of one output that a one-sided policy allows.
 
         Parameters
         ----------
         probability
-            Prior of x for ``lower``, and of x' for ``upper``.
+            Prior probability p of x if the side is ``"lower"``, and of x' if the side is ``"upper"``.
 
         Returns
         -------
         tuple
-            Numerator and denominator as sums of coefficients times e^epsilon. An empty denominator means that the ratio
-            has no bound.
+            Numerator and denominator, both exact. Each is a list of pairs (coefficient, level) and means the sum of
+            coefficient·e^level. An empty denominator means that the ratio has no bound.
+
+        Notes
+        -----
+        For ``"lower"``, the ratio is (e^ε - (1-p))/p: all values but x have the likelihood e^-ε times the average over
+        the prior. For ``"upper"``, the ratio is p·e^ε/(1 - (1-p)·e^ε): all values but x' have e^ε times the average.
         """
         one: Terms = [(Fraction(1), ZERO)]
         if self.epsilon.is_infinite or probability == 0:
@@ -235,11 +245,11 @@ class Prior(Policy):
 
     @property
     def classical_epsilon(self) -> Epsilon:
-        """Level ε of classical LDP that the policy implies: 2ε for both sides.
+        """Level of classical LDP (:class:`Uniform`) that follows from this policy.
 
-        One side alone implies a level that depends on the least prior π. It is ln(1 + (e^ε-1)/π) for ``lower``, and
-        ln(π·e^ε/(1 - (1-π)·e^ε)) for ``upper``, or infinite if that denominator is not positive. Both grow without
-        limit as π falls.
+        With both sides, it is 2ε. With one side, it depends on the smallest prior probability p. It is ln(1 +
+        (e^ε-1)/p) for ``"lower"``. For ``"upper"``, it is ln(p·e^ε/(1 - (1-p)·e^ε)), or infinite if the denominator is
+        not positive. Both are rounded up, and grow without limit as p falls.
         """
         return self._classical_epsilon(range(len(self.domain)))
 
@@ -253,16 +263,15 @@ class Prior(Policy):
 
     @property
     def is_uniform(self) -> bool:
-        """Whether all values have the same prior."""
+        """Whether the prior gives all values the same probability."""
         return min(self.prior) == max(self.prior)
 
     @functools.cached_property
     def implying_epsilon(self) -> Epsilon:
-        """Greatest ε of classical LDP that implies the policy, rounded down to nine digits or more.
+        """Greatest level of classical LDP (:class:`Uniform`) from which this policy follows.
 
-        It is never below the ε of the policy. The extreme likelihood vectors of classical LDP are high on any set of
-        values. The set with the least prior is the least probable value; the set with the greatest prior is all other
-        values.
+        Every mechanism that obeys ``Uniform`` at this level obeys this policy. The level is rounded down to nine digits
+        or more, and never below the ε of this policy. It is infinite if the domain has one value.
         """
         if len(self.domain) == 1:
             return INFINITE
@@ -270,26 +279,30 @@ class Prior(Policy):
         return self.greatest_subset_epsilon(least, 1 - least)
 
     def greatest_subset_epsilon(self, lightest: Fraction, heaviest: Fraction) -> Epsilon:
-        """Return the greatest ε' such that outputs with two likelihoods in the ratio e^ε' obey the policy.
+        """Return the greatest level ε' such that mechanisms whose outputs have two likelihoods obey this policy.
+
+        An output y with two likelihoods has Q(y|x) = e^ε'·c for the values x in a set, and Q(y|x) = c for all other
+        values. The sets of a mechanism may differ in their prior probability.
 
         Parameters
         ----------
         lightest
-            Least prior of a set of values for which an output has the higher likelihood.
+            Least prior probability of the set of an output.
         heaviest
-            Greatest prior of such a set.
+            Greatest prior probability of the set of an output.
 
         Returns
         -------
         Epsilon
-            The greatest ε', rounded down to nine digits or more. It is never below the ε of the policy, which suffices
-            for every set.
+            The greatest ε', rounded down to nine digits or more. It is never below the ε of the policy, which is small
+            enough for every set.
 
         Notes
         -----
-        Let r = e^ε' be the likelihood on the set, 1 elsewhere, and w the prior of the set. The average is 1 + (r-1)·w.
-        The upper side requires r - 1 ≤ (e^ε-1)/(1 - w·e^ε), or nothing if w·e^ε ≥ 1; the lightest set is the hardest.
-        The lower side requires r - 1 ≤ (e^ε-1)/w; the heaviest set is the hardest.
+        Let r = e^ε' be the ratio of the two likelihoods, and w the prior probability of the set. With c = 1, the
+        average likelihood is 1 + (r-1)·w. The upper side requires r - 1 ≤ (e^ε-1)/(1 - w·e^ε), or nothing if w·e^ε ≥ 1;
+        the lightest set gives the smallest r. The lower side requires r - 1 ≤ (e^ε-1)/w; the heaviest set gives the
+        smallest r.
         """
         if self.epsilon.is_infinite or self.epsilon == ZERO:
             return self.epsilon
@@ -303,14 +316,14 @@ class Prior(Policy):
         return max(self.epsilon, min((floor_of_log(*limit, step) for limit in binding), default=INFINITE))
 
     def information_bound(self) -> float:
-        """Return an upper bound on the mutual information I(X;Y) of value and report, in nats.
+        """Return an upper bound on the mutual information of a value and its report, in nats.
 
         Returns
         -------
         float
-            Bound for every mechanism under this policy, with values distributed like the prior. It is ε·tanh(ε/2) for
-            both sides, which is below ε and ε²/2; ε for ``upper``; for ``lower`` it depends on the prior. It is never
-            more than the entropy of the prior.
+            Bound for every mechanism under this policy if values are distributed like the prior. It never exceeds the
+            entropy of the prior. For both sides it is at most ε·tanh(ε/2), which is below ε and ε²/2. For ``"upper"``
+            it is at most ε, and for ``"lower"`` it depends on the prior.
         """
         prior = [float(p) for p in self.prior if float(p)]
         entropy = max(0.0, -math.fsum(p * math.log(p) for p in prior))
@@ -328,10 +341,11 @@ class Prior(Policy):
     # -- composition and restriction -----------------------------------------------------------------------
 
     def compose(self, other: Policy) -> Policy:
-        """Return the policy that two independent releases under the same prior obey together.
+        """Return the policy that two releases under the same prior obey together.
 
-        Two policies with both sides compose to ε₁ + ε₂ + min(ε₁, ε₂); the plain sum is not enough. Both sides at ε₁ and
-        one side at ε₂ compose to 2ε₁ + ε₂ on that side. Two one-sided policies do not compose.
+        Both releases are reports about the same value, drawn independently of each other. Two policies with both sides
+        compose to the level ε₁ + ε₂ + min(ε₁, ε₂); the plain sum is not enough. Both sides at ε₁ and one side at ε₂
+        compose to 2ε₁ + ε₂ on that side. Two one-sided policies do not compose.
 
         Parameters
         ----------
@@ -350,10 +364,13 @@ class Prior(Policy):
 
         Notes
         -----
-        T₁ₓT₂ₓ ≤ e^(ε₁+ε₂)·m₁m₂ with the averages m₁ and m₂, while the joint average Σ π·T₁T₂ may be as small as
-        e^-min(ε₁,ε₂)·m₁m₂: bound one factor from below and average the other. The other side is symmetric. For π = (½,
-        ½), two reports at ln 2 reach ln 5 > 2·ln 2. With one side at ε₂, only the two-sided factor bounds the average.
-        With two one-sided policies, the joint average can vanish or grow like 1/π, so no bound in ε alone exists.
+        Let T₁ and T₂ be the likelihoods of the two reports for each value, and m₁ and m₂ their averages over the prior
+        π. Then T₁(x)·T₂(x) ≤ e^(ε₁+ε₂)·m₁m₂. The average of the product, Σ_x π(x)·T₁(x)·T₂(x), can be as small as
+        e^-min(ε₁,ε₂)·m₁m₂: bound one factor from below and average the other. The lower side is symmetric. For π = (½,
+        ½), two reports at ln 2 reach ln 5 > 2·ln 2.
+
+        If one policy has one side, only the likelihoods of the other one bound the average of the product. If both have
+        one side, that average can vanish or grow like 1/π, so no bound in ε alone exists.
         """
         if not isinstance(other, Prior):
             raise CannotCompose(
@@ -378,20 +395,21 @@ class Prior(Policy):
         return Prior(self.domain, self.prior, epsilon.as_promise(), side)
 
     def restrict(self, values: Sequence[Any]) -> Policy:
-        """Return the policy that still holds if only some of the values can occur.
+        """Return the classical policy that a mechanism still obeys if only some of the values can occur.
 
-        The average over the prior includes values that can no longer occur, so classical LDP remains: 2ε for both
-        sides. For one side, it is the ``classical_epsilon`` of the remaining values.
+        The rules of this policy use an average over all values, including those that cannot occur. Only classical LDP
+        remains: at the level 2ε for both sides, and for one side at the level of :attr:`classical_epsilon`, computed
+        for the remaining values.
 
         Parameters
         ----------
         values
-            The values that can occur.
+            The labels of the values that can occur.
 
         Returns
         -------
         Policy
-            A Uniform policy over these values.
+            A :class:`Uniform` policy over these values.
         """
         domain = self.domain.subset(values)
         return Uniform(domain, self._classical_epsilon([self.domain.index(label) for label in domain]))

@@ -43,20 +43,20 @@ _TRACE = 1e-9
 class Secret(Policy):
     """Protection of a secret attribute S that is reported together with other attributes U.
 
-    The secret is protected under every joint distribution of (S, U) in a given set. Two releases under Known, AtLeast
-    or ChiSquare do **not** compose: U and S xor U each reveal nothing about S (ε = 0), but together they reveal S.
-    Under Anything, epsilons add.
+    The secret is protected under every joint distribution of (S, U) in a given set. Two releases under :class:`Known`,
+    :class:`AtLeast` or :class:`ChiSquare` do **not** compose: the reports U and S xor U each reveal nothing about S (ε
+    = 0), but together they reveal S. Under :class:`Anything`, epsilons add.
 
     Parameters
     ----------
     domain
-        A product of S and one or more other attributes.
+        A :meth:`Domain.product` of S and one or more other attributes.
     secret
         Name of the factor S.
     epsilon
-        Privacy level ε between any two values of S.
+        Privacy level ε between any two values of S, in any form that :class:`Epsilon` accepts.
     distributions
-        The joint distributions: :class:`Known`, :class:`AtLeast`, :class:`ChiSquare` or :class:`Anything`.
+        The set of joint distributions: :class:`Known`, :class:`AtLeast`, :class:`ChiSquare` or :class:`Anything`.
 
     Raises
     ------
@@ -65,8 +65,10 @@ class Secret(Policy):
 
     Notes
     -----
-    Let T_s be the likelihoods of an output for the values (s, u). The policy requires P(U|s)·T_s ≤ e^ε·P(U|s')·T_s' for
-    all secrets s ≠ s' and every distribution P in the set.
+    Let Q(y|s,u) be the probability of output y for a person with secret s and other attributes u. For a joint
+    distribution P, the probability of y given s is P(y|s) = Σ_u P(u|s)·Q(y|s,u). The policy requires P(y|s) ≤
+    e^ε·P(y|s') for every output y, all secrets s ≠ s' and every P in the set. This is robust local differential privacy
+    (Lopuhaä-Zwakenberg and Goseling 2021).
 
     Examples
     --------
@@ -106,7 +108,11 @@ class Secret(Policy):
 
     @property
     def as_pairwise(self) -> Blocks | None:
-        """The equivalent policy on pairs of values, which exists only under Anything (RLDP Prop. 4); otherwise None."""
+        """Equivalent :class:`Blocks` policy on pairs of values; None unless the distributions are :class:`Anything`.
+
+        Each block contains the values with the same secret. The epsilon is infinite within blocks, and that of this
+        policy between blocks.
+        """
         if not isinstance(self.distributions, Anything):
             return None
         secret_of = np.empty(len(self.domain), dtype=np.int64)
@@ -141,21 +147,23 @@ class Secret(Policy):
         return super().equations()
 
     def worst(self, likelihoods: Sequence[object]) -> TightestConstraint:
-        """Return the rule that a likelihood vector violates most, or comes closest to violating; certified.
+        """Return the rule that a likelihood vector violates most, or comes closest to violating.
 
-        Under ChiSquare, the ratio is an upper bound over the whole confidence set, proved by its dual. A bound above
-        e^ε counts as violated, even in the narrow band where no distribution in the set is found that violates the
-        rule. If one is found, its ratio is returned.
+        Under :class:`ChiSquare`, the decision is conservative: a vector is accepted only if exact arithmetic proves
+        that no distribution in the set violates a rule. If a violating distribution is found, the result contains its
+        likelihoods. If neither is found, which happens only very close to the limit, the vector counts as violating.
+        Under the other distributions, the decision is exact.
 
         Parameters
         ----------
         likelihoods
-            One likelihood per value, as for :meth:`allows`.
+            Probability of one output for each value, in the same form as for :meth:`allows`.
 
         Returns
         -------
         TightestConstraint
-            The rule with a certified decision whether it is violated.
+            The rule between two values of the secret. Under :class:`ChiSquare`, ``left/right`` is a proved upper bound
+            on the likelihood ratio over the whole set, unless a violating distribution was found.
         """
         if isinstance(self.distributions, ChiSquare):
             return self._worst_in(self.distributions, self._checked(likelihoods))
@@ -230,21 +238,20 @@ class Secret(Policy):
         return worst
 
     def allows_all(self, columns: Sequence[Sequence[int]]) -> bool:
-        """Return whether all likelihood vectors lie in the cone of the policy; certified.
+        """Return whether a mechanism may have all of these outputs.
 
-        The result is the same as for each column by itself, but faster. Under a confidence set, columns that agree for
-        two secrets up to their last bits are proved together: the greatest likelihoods of one secret against the least
-        of the other.
+        The result is that of :meth:`allows` for each output, but it is computed faster. Under :class:`ChiSquare`,
+        likelihoods that agree up to their last bits are checked together.
 
         Parameters
         ----------
         columns
-            One vector per output, with integers below 2^62 in domain order.
+            One likelihood vector per output: integers below 2^62, one per value, in domain order.
 
         Returns
         -------
         bool
-            Whether all outputs obey the policy.
+            Whether every vector satisfies every rule of the policy.
         """
         confidence, pairwise = self.distributions, self.as_pairwise
         if pairwise is not None:
@@ -301,35 +308,36 @@ class Secret(Policy):
         return self._allows_near(columns, apart.max(axis=(1, 2)) - float(self.epsilon), least)
 
     def cut(self, likelihoods: Sequence[float]) -> Inequality | None:
-        """Return the rule that a likelihood vector violates most, or comes closest to violating.
+        """Return one exact rule: the one that a likelihood vector violates most, or comes closest to violating.
 
-        If the policy has infinitely many rules, solvers use this method to add them one by one.
+        A policy under :class:`ChiSquare` has infinitely many rules. A solver that cannot list them adds them one by one
+        with this method.
 
         Parameters
         ----------
         likelihoods
-            One likelihood per value, in domain order or with labels.
+            Probability of one output for each value, in domain order or with labels.
 
         Returns
         -------
         Inequality or None
-            An exact rule of this policy: its conditional distributions belong to one distribution of the set. The
-            closest rule is searched in floats. None if no rule applies.
+            A rule of this policy with exact coefficients. Which rule is closest is decided in floats. None if the
+            vector is zero or the epsilon is infinite.
         """
         return self.cuts([likelihoods])[0]
 
     def cuts(self, vectors: Iterable[Sequence[float]]) -> list[Inequality | None]:
-        """Return the result of :meth:`cut` for each of many likelihood vectors.
+        """Return the result of :meth:`cut` for each of several likelihood vectors, which is faster than single calls.
 
         Parameters
         ----------
         vectors
-            Likelihood vectors.
+            Likelihood vectors, each in the same form as for :meth:`cut`.
 
         Returns
         -------
-        list
-            One Inequality or None per vector.
+        list of Inequality or None
+            One rule per vector, in the order of ``vectors``; None for a vector to which no rule applies.
 
         Raises
         ------
@@ -396,7 +404,9 @@ class Secret(Policy):
         }
 
     def posterior_odds_bound(self, secret: object, other: object, prior_odds: Fraction | int = 1) -> float:
-        """Return the greatest possible odds of one value of the secret against another after a report.
+        """Return the greatest odds of one secret against another that an observer can assign after a report.
+
+        The odds of s against s' are P(s)/P(s'). A report multiplies them by at most e^ε.
 
         Parameters
         ----------
@@ -410,7 +420,7 @@ class Secret(Policy):
         Returns
         -------
         float
-            The upper bound on the odds after the report.
+            Upper bound on the odds after the report.
         """
         for value in (secret, other):
             self.domain.factors[self.secret].index(value)

@@ -20,7 +20,9 @@ _LARGEST_CLOSED = 1024
 
 
 def structure_of(policy: Policy) -> Policy:
-    """Return the simplest of Uniform, HighLow and Blocks that is equivalent to a policy.
+    """Return the simplest equivalent policy: Uniform, HighLow or Blocks, if one of them is equivalent.
+
+    Equivalent policies allow the same mechanisms.
 
     Parameters
     ----------
@@ -30,8 +32,8 @@ def structure_of(policy: Policy) -> Policy:
     Returns
     -------
     Policy
-        A policy with exactly the same cone, or ``policy`` itself if none of the three is equivalent or the domain is
-        too large to tell.
+        The equivalent policy, or ``policy`` itself if none of the three is equivalent or the domain is too large to
+        decide.
 
     Raises
     ------
@@ -40,8 +42,8 @@ def structure_of(policy: Policy) -> Policy:
 
     Notes
     -----
-    Two pairwise policies have the same cone if and only if their effective epsilons are equal. Equal declared epsilons
-    imply equal effective ones, so the declared epsilons are tried first.
+    The effective epsilon of an ordered pair of values is the smallest one that all rules together imply. Two policies
+    on pairs of values are equivalent if and only if their effective epsilons are equal.
 
     Examples
     --------

@@ -18,14 +18,15 @@ __all__ = ["Uniform"]
 
 
 class Uniform(PairwisePolicy):
-    """Classical local differential privacy: the same epsilon for every pair of values.
+    """Classical local differential privacy (LDP): the same epsilon for every pair of values.
 
     Parameters
     ----------
     domain
         The values.
     epsilon
-        Privacy level ε: an int, float, Fraction, Decimal or string such as ``"ln 3"``.
+        Privacy level ε: an int, float, Fraction, Decimal, :class:`Epsilon` or string such as ``"ln 3"``. ``"inf"``
+        means no protection.
 
     Raises
     ------
@@ -34,7 +35,8 @@ class Uniform(PairwisePolicy):
 
     Notes
     -----
-    Every likelihood vector T satisfies T_x ≤ e^ε·T_x' for all values x, x' (ε-LDP).
+    Let Q(y|x) be the probability of output y for value x. The policy requires Q(y|x) ≤ e^ε·Q(y|x') for all values x, x'
+    and every output y.
 
     Examples
     --------
