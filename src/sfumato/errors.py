@@ -52,7 +52,10 @@ _LONGEST_SHOWN = 80
 
 
 class SfumatoError(Exception):
-    """Base class of all errors that Sfumato raises on purpose."""
+    """Base class of all errors that Sfumato raises on purpose.
+
+    ``except SfumatoError`` catches every error with a message for the user. Other exceptions are faults of the program.
+    """
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Errors are sent between processes, and a copy has only the message. The constructors take its parts instead.
@@ -61,7 +64,7 @@ class SfumatoError(Exception):
 
 
 class InvalidInput(SfumatoError, ValueError):
-    """Error raised if an argument, a file or a document is rejected.
+    """Error raised if an argument, a file or a document is rejected; also a :class:`ValueError`.
 
     All messages follow one template: ``subject: parameter must …; got …``. A hint follows if the requirement alone does
     not say what to do next.
@@ -77,7 +80,7 @@ class InvalidInput(SfumatoError, ValueError):
     got
         The rejected value, shown by its ``repr`` and shortened if it is long.
     row
-        The index of the rejected report, if the input is a column of reports.
+        Index of the rejected report, if the input is a column of reports; stored in the attribute ``row``.
     hint
         What to do next, as a full sentence.
 
@@ -113,20 +116,26 @@ class Description(str):
 class UnknownLabel(InvalidInput, KeyError):
     """Error raised if a result has no row with a label, as in ``estimate["label"]``.
 
-    It is also a :class:`KeyError`.
+    It is also a :class:`KeyError`. Users catch it and do not construct it; the parameters are those of
+    :class:`InvalidInput`.
     """
 
     __str__ = Exception.__str__  # KeyError.__str__ would put the message in quotation marks
 
 
 class UnknownSpec(InvalidInput):
-    """Error raised if a document has a kind or a version that this release does not know."""
+    """Error raised if a file or dict has a kind or a format version that this release does not know.
+
+    Examples are the spec of a mechanism, a policy or a certificate that a later release wrote. Users catch it and do
+    not construct it; the parameters are those of :class:`InvalidInput`.
+    """
 
 
 class UnreadableFile(InvalidInput, OSError):
-    """Error raised if a file cannot be opened, read or written.
+    """Error raised if a file cannot be opened, read or written; users catch it and do not construct it.
 
-    It is also an :class:`OSError` with the ``errno``, ``strerror`` and ``filename`` of the system's error.
+    It is also an :class:`OSError` with the ``errno``, ``strerror`` and ``filename`` of the system's error. The
+    parameters are those of :class:`InvalidInput`.
     """
 
     def __str__(self) -> str:
@@ -134,50 +143,69 @@ class UnreadableFile(InvalidInput, OSError):
 
 
 class MissingFile(UnreadableFile, FileNotFoundError):
-    """Error raised if a file does not exist; also a :class:`FileNotFoundError`."""
+    """Error raised if a file does not exist; users catch it and do not construct it.
+
+    It is also a :class:`FileNotFoundError`, so ``except FileNotFoundError`` catches it. The parameters are those of
+    :class:`InvalidInput`.
+    """
 
 
 class PolicyViolated(SfumatoError):
-    """Error raised if a mechanism violates its policy; the message names the pair of values and the output."""
+    """Error raised by ``raise_if_violated`` if an audit shows that a mechanism or sampler violates a policy.
+
+    The message names the pair of values and the output that show the violation.
+    """
 
 
 class NoAnswer(SfumatoError):
-    """Error raised if a valid request has no exact answer.
+    """Base class of errors raised if the arguments are valid, but the requested answer does not exist or is not known.
 
-    Nothing is approximated instead. The subclass and the message give the reason.
+    Sfumato does not return an approximation instead. The subclass and the message give the reason.
     """
 
 
 class Undecided(NoAnswer):
-    """Error raised if no available method decides a statement, or if the evidence is too weak."""
+    """Error raised if no available method proves or disproves a statement, or if the evidence is insufficient.
+
+    For example, :func:`implies` raises it if no exact method compares two kinds of policies.
+    """
 
 
 class LimitExceeded(NoAnswer):
-    """Error raised if a computation is larger than the limit in the message."""
+    """Error raised if a computation is larger than a fixed limit, such as a dense matrix over more than 4096 values."""
 
 
 class SolverFailed(NoAnswer):
-    """Error raised if a numerical search does not converge or does not finish in time."""
+    """Error raised if a numerical search does not converge, or finds no solution before its time limit."""
 
 
 class NoMechanism(NoAnswer):
-    """Error raised if no mechanism meets the request: bits per report, policy, utility or target."""
+    """Error raised if no mechanism meets a request, such as a maximum number of bits per report or a target error.
+
+    The message names the requirement that cannot be met.
+    """
 
 
 class CannotCompose(SfumatoError):
-    """Error raised if the composition of two policies does not exist, or is not known to exist."""
+    """Error raised if no bound is known on the privacy loss of two releases together.
+
+    :meth:`Policy.compose` and the ledger raise it.
+    """
 
 
 class BudgetExceeded(SfumatoError):
-    """Error raised if a release would exceed the budget of the ledger; nothing was drawn."""
+    """Error raised if a report would exceed the privacy budget of the ledger; no report was drawn."""
 
 
 class ValueChanged(SfumatoError):
-    """Error raised if a person answered a collection before with another value; nothing was drawn."""
+    """Error raised if a person has already answered a collection with another value; no report was drawn.
+
+    A second report about another value would reveal more than the first report alone.
+    """
 
 
 class MissingExtra(SfumatoError, ImportError):
-    """Error raised if an optional dependency is not installed.
+    """Error raised if an optional dependency is not installed; also an :class:`ImportError`.
 
     Parameters
     ----------
@@ -206,10 +234,16 @@ def _restore(kind: type[SfumatoError], arguments: tuple[Any, ...], state: dict[s
     return error
 
 
-def file_error(error: OSError, subject: str, parameter: str, must: str, got: object) -> UnreadableFile:
-    """Convert an OSError: MissingFile if the file does not exist, otherwise UnreadableFile."""
+def file_error(
+    error: OSError, subject: str, parameter: str, must: str, got: object = None, *, hint: str | None = None
+) -> UnreadableFile:
+    """Convert an OSError: MissingFile if the file does not exist, otherwise UnreadableFile.
+
+    ``got`` is the message of the system's error unless it is set.
+    """
     kind = MissingFile if isinstance(error, FileNotFoundError) else UnreadableFile
-    result = kind(subject, parameter, must, got)
+    got = Description(f"the system error: {error.strerror or error}") if got is None else got
+    result = kind(subject, parameter, must, got, hint=hint)
     result.errno, result.strerror = error.errno, error.strerror or str(error)
     result.filename = subject if error.filename is None else error.filename  # errors of pyarrow have no file name
     return result

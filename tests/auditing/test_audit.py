@@ -667,7 +667,7 @@ def test_a_certificate_has_the_keys_it_has_and_no_others() -> None:
         with pytest.raises(InvalidInput, match=culprit):
             sf.Certificate.from_json(json.dumps(edited))
     twice = json.dumps(document).replace('"holds": true', '"holds": false, "holds": true')
-    with pytest.raises(InvalidInput, match="have every key once; got 'holds'"):
+    with pytest.raises(InvalidInput, match="have every key once; got the key 'holds' twice"):
         sf.Certificate.from_json(twice)
 
 

@@ -422,7 +422,7 @@ def test_a_shorter_output_is_not_one_that_ends_in_zeros() -> None:
 @pytest.mark.parametrize(
     ("output", "message"),
     [
-        (None, "an output must be bytes, str, int, bool, .* got <class 'NoneType'>"),
+        (None, "the sampler must return bytes, str, int, bool, .* got <class 'NoneType'>"),
         (0.5, "got <class 'float'>"),
         ({1, 2}, "got <class 'set'>"),
         ([1, 0.5], "every item of an output must be an int or a bool; got <class 'float'>"),
@@ -437,9 +437,9 @@ def test_an_output_of_another_kind_is_refused_by_its_type(output: Any, message: 
 
 
 def test_outputs_of_two_kinds_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="have the same type; got 'int and, for 1, str'"):
+    with pytest.raises(InvalidInput, match="have the same type; got int and, for 1, str"):
         audit_sampler(lambda value: str(value) if value else 0, POLICY, 1000)
-    with pytest.raises(InvalidInput, match="have the same type; got 'bytes and str'"):
+    with pytest.raises(InvalidInput, match="have the same type; got bytes and str"):
         audit_sampler(lambda value, n: [b"", ""] * (n // 2), POLICY, 1000, batch=True)  # noqa: ARG005
 
 

@@ -619,7 +619,7 @@ def test_links_are_followed_and_devices_refused(tmp_path: Path) -> None:
         assert "must be that of a regular file" in refusal(replacing(path).__enter__)
     assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
     nowhere = tmp_path / "no" / "file"
-    assert "must be writable (No such file" in refusal(lambda: replacing(nowhere).__enter__())
+    assert "must be writable; got the system error: No such file" in refusal(lambda: replacing(nowhere).__enter__())
 
 
 def test_a_new_file_has_the_usual_permissions(tmp_path: Path) -> None:

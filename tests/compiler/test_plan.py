@@ -385,7 +385,7 @@ def test_a_mechanism_is_no_policy() -> None:
         ({"n": 5, "prior": {"none": 1}}, "plan: each label of prior must be an int from 0 to 39; got 'none'"),
         (
             {"n": 5, "prior": {7: 1}},
-            "plan: prior must name every value of its domain; got 'no entry for 0, 1, 2, … 36 more'",
+            "plan: prior must have an entry for every value of the domain; got no entry for 0, 1, 2, … 36 more",
         ),
         ({"n": 5, "max_bits": 0}, r"plan: max_bits must be a whole number from 1 to 2\^32; got 0"),
         ({"n": 5, "max_bits": "8"}, "plan: max_bits must be"),

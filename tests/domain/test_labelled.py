@@ -82,10 +82,10 @@ def test_entries_stay_exact() -> None:
     [
         (
             SERIES.drop("?"),
-            r"name every value of its domain; got \"no entry for '\?'\"\. To add zeros, call reindex\(.*fill_value=0\)",
+            r"have an entry for every value of the domain; got no entry for '\?'\. To add zeros, call reindex\(.*fill_value=0\)",
         ),
-        ({"Private": 1}, r"name every value of its domain; got \"no entry for '\?', 'State'\""),
-        (pd.concat([SERIES, SERIES[:1]]), r"name each value once; got \"'Private' twice\""),
+        ({"Private": 1}, r"have an entry for every value of the domain; got no entry for '\?', 'State'"),
+        (pd.concat([SERIES, SERIES[:1]]), r"name each value once; got 'Private' twice"),
         (pd.concat([SERIES, pd.Series({"Self": 0.0})]), r"each label of prior must be one of .*; got 'Self'"),
         (SERIES.rename({"?": np.nan}), r"each label of prior must be one of .*; got nan"),
         (SERIES.rename({"?": 0}), r"each label of prior must be one of .*; got 0"),
@@ -94,8 +94,8 @@ def test_entries_stay_exact() -> None:
         (pl.DataFrame({"?": [0.1], "Private": [0.6], "State": [0.3]}), "have two columns, values and numbers"),
         (pd.DataFrame(np.eye(3)), "have two columns, values and numbers"),
         (pd.DataFrame(np.eye(3), index=SHUFFLED), "be a Series or a frame with one column"),
-        (pl.DataFrame({"v": [*SHUFFLED, "?"], "p": [0.6, 0.3, 0, 0.1]}), r"name each value once; got \"'\?' twice\""),
-        (pa.table({"v": SHUFFLED[:2], "p": [0.6, 0.4]}), r"name every value .*'\?'"),
+        (pl.DataFrame({"v": [*SHUFFLED, "?"], "p": [0.6, 0.3, 0, 0.1]}), r"name each value once; got '\?' twice"),
+        (pa.table({"v": SHUFFLED[:2], "p": [0.6, 0.4]}), r"have an entry for every value .*'\?'"),
     ],
 )  # fmt: skip
 def test_missing_unknown_and_repeated_labels_are_rejected_by_name(given: Any, message: str) -> None:
@@ -176,12 +176,18 @@ def test_a_matrix_of_levels_is_aligned_on_both_axes(given: Any) -> None:
     [
         (MATRIX.reset_index(drop=True), r"have labels for its rows \(with set_index\) too, or for neither axis"),
         (MATRIX.set_axis(range(3), axis=1), "have labels for its columns too, or for neither axis"),
-        (MATRIX.drop(columns="?"), r"matrix, columns must name every value; got \"no entry for '\?'\""),
-        (MATRIX.drop(index="?"), r"matrix, rows must name every value; got \"no entry for '\?'\""),
-        (pd.concat([MATRIX, MATRIX[:1]]), r"matrix, rows must name each value once; got \"'Private' twice\""),
+        (
+            MATRIX.drop(columns="?"),
+            r"matrix, columns must have an entry for every value of the domain; got no entry for '\?'",
+        ),
+        (
+            MATRIX.drop(index="?"),
+            r"matrix, rows must have an entry for every value of the domain; got no entry for '\?'",
+        ),
+        (pd.concat([MATRIX, MATRIX[:1]]), r"matrix, rows must name each value once; got 'Private' twice"),
         (MATRIX.rename({"?": "x"}), "each label of matrix, rows must be one of .*; got 'x'"),
         (pl.from_pandas(MATRIX), "have row labels in the first column, followed by one column per value"),
-        ({"?": {"?": 0}, "Private": {}, "State": {}}, r"matrix\['\?'\] must name every value"),
+        ({"?": {"?": 0}, "Private": {}, "State": {}}, r"matrix\['\?'\] must have an entry for every value"),
     ],
 )
 def test_a_matrix_with_wrong_labels_is_rejected(given: Any, message: str) -> None:
@@ -303,7 +309,9 @@ def test_a_tuple_under_a_value_is_the_name_of_a_block() -> None:
 def test_a_value_without_a_block_is_not_one_by_itself(missing: Any) -> None:
     with pytest.raises(InvalidInput, match=r"the block of '\?' must be a label"):
         sf.Blocks(DOMAIN, pd.Series({"State": "paid", "?": missing, "Private": "paid"}), 1)
-    with pytest.raises(InvalidInput, match=r"blocks must name every value of its domain; got .no entry for '\?'"):
+    with pytest.raises(
+        InvalidInput, match=r"blocks must have an entry for every value of the domain; got no entry for '\?'"
+    ):
         sf.Blocks(DOMAIN, pd.Series({"State": "paid", "Private": "paid"}), 1)
 
 
@@ -313,7 +321,7 @@ def test_sensitive_values_may_be_flagged() -> None:
     assert sf.HighLow(DOMAIN, flags, 1) == expected
     assert sf.HighLow(DOMAIN, pd.Series(flags), 1) == expected
     assert sf.HighLow(DOMAIN, pd.Series(["State", "?"], index=[7, 3]), 1) == expected
-    with pytest.raises(InvalidInput, match="sensitive must name every value of its domain"):
+    with pytest.raises(InvalidInput, match="sensitive must have an entry for every value of the domain"):
         sf.HighLow(DOMAIN, {"State": True}, 1)
     with pytest.raises(InvalidInput, match="sensitive must be a list of values; got 'State'"):
         sf.HighLow(DOMAIN, "State", 1)
@@ -365,7 +373,7 @@ def test_every_number_per_value_is_aligned(name: str) -> None:
     expected = take(SHARES)
     for form in ("mapping", "series", "polars", "arrow table"):
         np.testing.assert_equal(take(LABELLED[form]), expected)
-    with pytest.raises(InvalidInput, match="must name every value of its domain"):
+    with pytest.raises(InvalidInput, match="must have an entry for every value of the domain"):
         take(SERIES.drop("State"))
     with pytest.raises(InvalidInput, match="'Self'"):
         take({**LABELLED["mapping"], "Self": 0.0})
@@ -395,7 +403,8 @@ def test_tables_with_a_row_per_value_are_aligned() -> None:
     weights = pd.DataFrame(UnevenTable.weights, index=list(DOMAIN)).loc[SHUFFLED]  # type: ignore[attr-defined]
     assert TableMechanism(DOMAIN, weights) == UnevenTable
     with pytest.raises(
-        InvalidInput, match=r"ExpectedLoss: matrix, rows must name every value; got \"no entry for '\?'\""
+        InvalidInput,
+        match=r"ExpectedLoss: matrix, rows must have an entry for every value of the domain; got no entry for '\?'",
     ):
         sf.design(UNIFORM, utility=sf.ExpectedLoss(LOSSES.drop("?")))
     with pytest.raises(InvalidInput, match="matrix must be rows of numbers in the order of the outputs"):
@@ -418,7 +427,7 @@ def test_weights_of_groups_and_questions_may_be_a_series() -> None:
     assert grouped.weighted(weights) == grouped.weighted({"north": 1, "south": 3})
     survey = sf.Questionnaire({"a": DOMAIN, "b": DOMAIN}, 1)
     assert survey.split(pd.Series({"b": 3, "a": 1})) == survey.split({"a": 1, "b": 3})
-    with pytest.raises(InvalidInput, match="weights must name each label once; got \"'a' twice\""):
+    with pytest.raises(InvalidInput, match="weights must name each label once; got 'a' twice"):
         survey.split(pd.Series([1, 2, 3], index=["a", "a", "b"]))
 
 

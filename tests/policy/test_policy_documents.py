@@ -439,7 +439,7 @@ def test_documents_of_the_wrong_shape(wrong: Any, culprit: str) -> None:
         (document("blocks", blocks=[["a", "b"]]), "no block for 'c'"),
         (document("blocks", blocks=[["a"], "b", "c"]), "be lists of values, or 3 block labels, one per value"),
         (document("blocks", blocks=[{}, {}, {}]), "be lists of values, or 3 block labels, one per value"),
-        (document("blocks", epsilon=[1, 2, 3]), "a list of 2 epsilons, one per block; got '3 epsilons'"),
+        (document("blocks", epsilon=[1, 2, 3]), "a list of 2 epsilons, one per block; got 3 epsilons"),
         (document("metric", distance="miles"), "got 'miles'"),
         (document("metric", distance=[["0", "1"], ["1", "0"]]), "3 by 3"),
         (document("pairwise", matrix=[["0", "1"], ["1", "0"]]), "3 by 3"),

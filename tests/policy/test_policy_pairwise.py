@@ -548,7 +548,8 @@ def test_a_likelihood_that_is_no_number_is_refused_by_name(wrong: Any) -> None:
 def test_bad_likelihoods() -> None:
     policy = Uniform(ABC, 1)
     assert (
-        refusal(policy.allows, [1, 1]) == "Uniform: likelihoods must have 3 entries, one per value of the domain; got 2"
+        refusal(policy.allows, [1, 1])
+        == "Uniform: likelihoods must have 3 entries, one per value of the domain; got 2 entries"
     )
     assert refusal(policy.worst, [1, 1, -1]).startswith("Uniform: the likelihood of 'c' must be at least 0")
 
@@ -734,12 +735,12 @@ def test_domains_too_large_for_a_matrix() -> None:
         ([["a"]], 1, "no block for 'b' and 1 more value"),
         ([["a", "b", "c"], []], 1, "block 1"),
         ([["a", "b"], ["z"]], 1, "'z'"),
-        (["x", "y"], 1, "3 block labels, one per value; got '2 labels'"),
-        (["x", "y", "x", "y"], 1, "3 block labels, one per value; got '4 labels'"),
-        ([], 1, "got '0 labels'"),
-        ([["a", "b"], ["c"]], [1], "a list of 2 epsilons, one per block; got '1 epsilon'"),
-        ([["a", "b"], ["c"]], [1, 2, 3], "a list of 2 epsilons, one per block; got '3 epsilons'"),
-        (["x", "x", "x"], [1, 1], "a list of 1 epsilon, one per block; got '2 epsilons'"),
+        (["x", "y"], 1, "3 block labels, one per value; got 2 labels"),
+        (["x", "y", "x", "y"], 1, "3 block labels, one per value; got 4 labels"),
+        ([], 1, "got 0 labels"),
+        ([["a", "b"], ["c"]], [1], "a list of 2 epsilons, one per block; got 1 epsilon"),
+        ([["a", "b"], ["c"]], [1, 2, 3], "a list of 2 epsilons, one per block; got 3 epsilons"),
+        (["x", "x", "x"], [1, 1], "a list of 1 epsilon, one per block; got 2 epsilons"),
         (5, 1, "got 5"),
     ],
     ids=repr,

@@ -204,9 +204,9 @@ def test_priors_are_read_exactly(given_prior: Any, exact: list[str]) -> None:
 @pytest.mark.parametrize(
     ("prior", "culprit"),
     [
-        ([HALF, HALF], "have 3 entries; got '2 entries'"),
-        ([HALF, HALF, 0, 0], "have 3 entries; got '4 entries'"),
-        ([HALF, Fraction(1, 4), 0], "sum to one; got 'a sum of 0.75'"),
+        ([HALF, HALF], "have 3 entries, one per value of the domain; got 2 entries"),
+        ([HALF, HALF, 0, 0], "have 3 entries, one per value of the domain; got 4 entries"),
+        ([HALF, Fraction(1, 4), 0], "sum to one; got a sum of 0.75"),
         (["0.5", "0.5", "0.0000000001"], "sum to one"),  # texts are exact: no tolerance
         ([0.5, 0.5, 1e-8], "sum to one"),
         ([0, 0, 0], "sum to one"),
@@ -384,16 +384,16 @@ def test_bad_distributions(distributions: Any) -> None:
 @pytest.mark.parametrize(
     ("joint", "culprit"),
     [
-        ([["1/2", "1/2"]], "be 2 rows of 3 probabilities; got '1 row'"),
-        ([[0.25] * 3] * 3, "be 2 rows of 3 probabilities; got '3 rows'"),
-        ([], "be 2 rows of 3 probabilities; got '0 rows'"),
+        ([["1/2", "1/2"]], "be 2 rows of 3 probabilities; got 1 row"),
+        ([[0.25] * 3] * 3, "be 2 rows of 3 probabilities; got 3 rows"),
+        ([], "be 2 rows of 3 probabilities; got 0 rows"),
         ([["1/2", 0, 0], ["1/2", 0]], "row 1"),
         ([["1/2", 0, 0, 0], ["1/2", 0, 0]], "row 0"),
         (0.5, "be 2 rows of 3 probabilities; got 0.5"),
         (None, "be 2 rows of 3 probabilities; got None"),
         ([1, 0], "be 2 rows of 3 probabilities"),
         (["100", "000"], "be 2 rows of 3 probabilities"),  # a text is not a list of its digits
-        ([["1/2", 0, 0], ["1/4", 0, 0]], "sum to one; got 'a sum of 0.75'"),
+        ([["1/2", 0, 0], ["1/4", 0, 0]], "sum to one; got a sum of 0.75"),
         ([["1/2", 0, 0], ["1", "-1/2", 0]], "('s1', 1) must lie in [0, 1]; got '-1/2'"),
         ([["1/2", 0, "x"], ["1/2", 0, 0]], "('s0', 2) must be a number in [0, 1]; got 'x'"),
         ([["1/2", 0, 0], ["1/2", 0, math.nan]], "('s1', 2) must be a number in [0, 1]; got nan"),

@@ -12,13 +12,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from sfumato.errors import InvalidInput, file_error
+from sfumato.errors import Description, InvalidInput, file_error
 
 __all__ = ["PIPE", "replacing", "writing"]
 
 #: Path that stands for standard input or standard output.
 PIPE = "-"
 _STANDARD_OUTPUT = "standard output"
+_FILE_INSTEAD = "Write to a file instead of '-'."
 #: Bytes of output to a pipe that are buffered in memory; longer output goes to an anonymous temporary file.
 _MOST_IN_MEMORY = 2**26
 
@@ -34,9 +35,7 @@ def writing(path: Path | str) -> Iterator[BinaryIO]:
             yield file
         return
     if sys.stdout is None:
-        raise InvalidInput(
-            _STANDARD_OUTPUT, "the pipe", "be open", "a closed stream", hint="Write to a file instead of '-'."
-        )
+        raise InvalidInput(_STANDARD_OUTPUT, "the pipe", "be open", Description("a closed stream"), hint=_FILE_INSTEAD)
     with tempfile.SpooledTemporaryFile(_MOST_IN_MEMORY) as buffer:
         yield cast(BinaryIO, buffer)
         buffer.seek(0)
@@ -47,8 +46,7 @@ def writing(path: Path | str) -> Iterator[BinaryIO]:
         except BrokenPipeError:
             raise  # the reader closed the pipe, which is not an error
         except OSError as error:
-            must = f"be writable ({error.strerror})"
-            raise file_error(error, _STANDARD_OUTPUT, "the pipe", must, _STANDARD_OUTPUT) from error
+            raise file_error(error, _STANDARD_OUTPUT, "the pipe", "be writable", hint=_FILE_INSTEAD) from error
 
 
 @contextmanager
@@ -60,9 +58,8 @@ def replacing(path: Path | str) -> Iterator[BinaryIO]:
     """
     target = Path(path).resolve()
     if target.exists() and not target.is_file():
-        raise InvalidInput(
-            str(path), "the path", "be that of a regular file", "a directory or a device", hint="Choose another path."
-        )
+        got = Description("a directory or a device")
+        raise InvalidInput(str(path), "the path", "be that of a regular file", got, hint="Choose another path.")
     temporary, file = _open_temporary(target, str(path))
     try:
         with file:
@@ -97,5 +94,6 @@ def _open_temporary(target: Path, shown: str) -> tuple[Path, BinaryIO]:
         except FileExistsError:
             continue
         except OSError as error:
-            raise file_error(error, shown, "the path", f"be writable ({error.strerror})", shown) from error
+            hint = "Choose a path in an existing folder that you may write to."
+            raise file_error(error, shown, "the path", "be writable", hint=hint) from error
     raise AssertionError("itertools.count ends")

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, ParamSpec, TypeVar
 
 from sfumato._core.text import quantity
-from sfumato.errors import InvalidInput, NoAnswer
+from sfumato.errors import Description, InvalidInput, NoAnswer
 
 __all__ = [
     "canonical_hash",
@@ -165,7 +165,8 @@ def reads_document(function: Callable[P, R]) -> Callable[P, R]:
             raise
         except _MALFORMED as error:
             must = "be complete and unchanged, as to_dict writes it"
-            raise InvalidInput(subject, "the document", must, f"{type(error).__name__}: {error}") from None
+            got = Description(f"the error {type(error).__name__}: {error}")
+            raise InvalidInput(subject, "the document", must, got) from None
 
     return read
 

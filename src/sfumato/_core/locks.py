@@ -64,5 +64,6 @@ def _acquired(marker: Path, shown: str) -> BaseFileLock:
             lock = SoftFileLock(marker, mode=0o600, thread_local=False)
             lock.acquire()
     except OSError as error:
-        raise file_error(error, shown, "the path", f"{must} ({error.strerror})", shown) from error
+        hint = "Choose a path in an existing folder that you may write to."
+        raise file_error(error, shown, "the path", must, hint=hint) from error
     return lock

@@ -23,7 +23,7 @@ from fractions import Fraction
 from sfumato._core import checked_type, information
 from sfumato.auditing.certificate import Certificate, Coverage
 from sfumato.auditing.interpreter import TooManyBranches, branches, sampler_law
-from sfumato.errors import InvalidInput, LimitExceeded, Undecided
+from sfumato.errors import Description, InvalidInput, LimitExceeded, Undecided
 from sfumato.mechanisms import (
     LARGEST_MATRIX,
     Finished,
@@ -105,8 +105,9 @@ def audit(mechanism: Mechanism, policy: Policy) -> Certificate:
     fault = fault or reading.fault or _fault_of_format(mechanism)
     if fault is None and reading.coverage == "none" and required_coverage(mechanism) != "none":
         raise Undecided(
-            f"the sampler of {mechanism.name} cannot be read ({reading.evidence}), and tests compare only the samplers "
-            "of the library with their laws. Bound the number of draws, or define audit_surrogate() in the class."
+            f"cannot audit {mechanism.name}: its sampler cannot be read ({reading.evidence}), and it is not part of "
+            "the library, whose samplers are tested. Limit the number of draws in the sampler, or define "
+            "audit_surrogate() in its class, which returns a smaller instance to audit."
         )
     columns = _columns_read(reading) if reading.laws else stated_columns(mechanism, policy)
     worst, output = UNCONSTRAINED, None
@@ -178,7 +179,7 @@ def verify(certificate: Certificate) -> Certificate:
     if expected != certificate or not _agree(certificate, repeated):
         must = f"be that of the repeated audit: {repeated}"
         hint = "Do not trust this certificate. Run the audit again, and use its certificate."
-        raise InvalidInput("a certificate", "its statement", must, str(certificate), hint=hint)
+        raise InvalidInput("a certificate", "its statement", must, Description(certificate), hint=hint)
     return repeated
 
 
@@ -258,7 +259,10 @@ def _read_sampler(mechanism: Mechanism) -> _Reading:
     size, done = len(mechanism.domain), list[int]()
     try:
         if mechanism.outputs > _MOST_RUNS_PER_VALUE:  # one run gives one report
-            raise TooManyBranches(f"{mechanism.name} has more than {_MOST_RUNS_PER_VALUE} outputs")
+            raise TooManyBranches(
+                f"cannot read every branch of the sampler of {mechanism.name}, because it has more than "
+                f"{_MOST_RUNS_PER_VALUE} outputs. Audit it over a smaller domain."
+            )
         first, runs = sampler_law(mechanism, 0, _MOST_RUNS_PER_VALUE)
         if runs * size <= _MOST_RUNS and (laws := _laws_of_all(mechanism, [first], runs)):
             fault = next(filter(None, map(_constant_length_fault, laws)), None)
@@ -413,8 +417,9 @@ def stated_columns(mechanism: Mechanism, policy: Policy) -> Iterator[Column]:
         size = len(mechanism.domain)
         if size * mechanism.outputs > LARGEST_MATRIX:
             raise LimitExceeded(
-                f"{mechanism.name} over {size} values has too many outputs to compare one by one, and no shorter form "
-                f"of its law is known for a {policy.kind} policy. Use a smaller domain, or another mechanism."
+                f"cannot audit {mechanism.name} over {size} values: it has too many outputs to compare one by one, and "
+                f"no shorter form of its output distribution is known for a {policy.kind} policy. "
+                "Use a smaller domain, or another mechanism."
             )
         columns = ((y, [mechanism.probability(y, x) for x in range(size)]) for y in mechanism.reports())
     for report, likelihoods in columns:

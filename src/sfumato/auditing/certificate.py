@@ -19,7 +19,7 @@ from sfumato._core import (
     read_label,
     reads_document,
 )
-from sfumato.errors import InvalidInput, PolicyViolated, Undecided
+from sfumato.errors import Description, InvalidInput, PolicyViolated, Undecided
 from sfumato.policy import TightestConstraint
 
 if TYPE_CHECKING:
@@ -153,8 +153,9 @@ class Certificate(Result):
             )
         if _COVERAGES.index(self.coverage or "none") > _COVERAGES.index(coverage):
             raise Undecided(
-                f"{self.summary()}; but its coverage of the sampler is {self.coverage!r}, and {coverage!r} is required "
-                f"[{self.evidence}]. Define audit_surrogate() in the class of the mechanism, or audit a smaller domain."
+                f"{self.summary()}; but the audit read too little of the sampler: coverage is {self.coverage!r}, and "
+                f"{coverage!r} is required [{self.evidence}]. Define audit_surrogate() in the class of the mechanism, "
+                "or audit a smaller domain."
             )
         return self
 
@@ -311,7 +312,8 @@ class Certificate(Result):
         except InvalidInput:
             raise
         except (RecursionError, TypeError, ValueError) as error:
-            raise InvalidInput("a certificate", "the document", "be a complete JSON certificate", repr(error)) from None
+            must, got = "be a complete JSON certificate", Description(f"the error {type(error).__name__}: {error}")
+            raise InvalidInput("a certificate", "the document", must, got) from None
         return cls.from_dict(document)
 
     @classmethod
@@ -338,9 +340,10 @@ class Certificate(Result):
         """
         try:
             if (document["format"], document["version"]) != (_FORMAT, _VERSION):
-                raise InvalidInput(
-                    "a certificate", "format and version", f"be {_FORMAT} {_VERSION}", document["format"]
-                )
+                got = Description(f"{document['format']!r} and {document['version']!r}")
+                hint = "Read it with the release of Sfumato that wrote it."
+                must = f"be {_FORMAT!r} and {_VERSION!r}"
+                raise InvalidInput("a certificate", '"format" and "version"', must, got, hint=hint)
             check_keys("a certificate", "the document", document, optional=_KEYS)
             worst = check_keys("a certificate", "worst", document["worst"], optional=_WORST)
             names = None if worst["names"] is None else (read_label(worst["names"][0]), read_label(worst["names"][1]))
@@ -363,11 +366,13 @@ class Certificate(Result):
         except InvalidInput:
             raise
         except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
-            raise InvalidInput("a certificate", "the document", "be a complete JSON certificate", repr(error)) from None
+            must, got = "be a complete JSON certificate", Description(f"the error {type(error).__name__}: {error}")
+            raise InvalidInput("a certificate", "the document", must, got) from None
         for part, actual in hashes.items():
             stated = document.get(f"{part}_hash")
             if stated != actual:
-                raise InvalidInput("a certificate", f"{part}_hash", f"be {actual}, the hash of its {part}", stated)
+                must, hint = f"be {actual}, the hash of its {part}", "The certificate was changed; do not trust it."
+                raise InvalidInput("a certificate", f"{part}_hash", must, stated, hint=hint)
         return certificate
 
 
@@ -377,7 +382,9 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(document) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise InvalidInput("a certificate", "the document", "have every key once", twice)
+        raise InvalidInput(
+            "a certificate", "the document", "have every key once", Description(f"the key {twice!r} twice")
+        )
     return document
 
 

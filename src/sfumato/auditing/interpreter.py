@@ -103,8 +103,8 @@ def sampler_law(mechanism: Mechanism, x: int, most_runs: int = 10**6) -> tuple[d
                 runs += 1
                 if runs > most_runs:
                     raise TooManyBranches(
-                        f"the sampler of {mechanism.name} has more than {most_runs} branches. Read it over a smaller "
-                        "domain."
+                        f"cannot read the sampler of {mechanism.name}, because it has more than {most_runs} branches. "
+                        "Read it over a smaller domain."
                     )
                 key = (result, denominator * total)
                 numerators[key] = numerators.get(key, 0) + numerator * weight

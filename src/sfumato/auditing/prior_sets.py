@@ -21,6 +21,7 @@ from sfumato._core import (
     exact_fraction,
     excess,
     number_document,
+    quantity,
     read_fractions,
     read_list,
     read_number,
@@ -29,7 +30,7 @@ from sfumato._core import (
 from sfumato.auditing.audits import audit
 from sfumato.auditing.certificate import Certificate
 from sfumato.domain import Domain, align, checked_domain
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms import Mechanism
 from sfumato.policy import Prior, read_distribution
 
@@ -94,7 +95,7 @@ class PriorMixtures(PriorSet):
         self.domain = checked_domain("PriorMixtures", domain)
         entries = read_list("PriorMixtures", "priors", "be a list of priors", priors)
         if not entries:
-            raise InvalidInput("PriorMixtures", "priors", "have at least one prior", priors)
+            raise InvalidInput("PriorMixtures", "priors", "have at least one prior", Description("an empty list"))
         self.priors = [
             read_distribution("PriorMixtures", f"prior {i}", prior, domain) for i, prior in enumerate(entries)
         ]
@@ -140,8 +141,8 @@ class PriorBox(PriorSet):
             if least > most:
                 raise InvalidInput("PriorBox", f"low of {label!r}", f"be at most its high, {float(most)}", float(least))
         if not sum(self.low) <= 1 <= sum(self.high):
-            sums = f"sums of {float(sum(self.low)):.6g} and {float(sum(self.high)):.6g}"
-            must = "have sums of at most one and at least one, respectively"
+            sums = Description(f"sums of {float(sum(self.low)):.6g} and {float(sum(self.high)):.6g}")
+            must = "have sums of at most one (low) and at least one (high), so that some prior satisfies them"
             raise InvalidInput("PriorBox", "low and high", must, sums)
 
     @classmethod
@@ -176,9 +177,10 @@ class PriorBox(PriorSet):
     def _limits(self, which: str, limits: Any) -> Distribution:
         """Return limits as exact fractions in the order of the domain."""
         aligned = align(self.domain, limits, "PriorBox", which)
-        numbers = read_list("PriorBox", which, f"be {len(self.domain)} numbers", aligned)
+        numbers = read_list("PriorBox", which, f"be {quantity(len(self.domain), 'number')}", aligned)
         if len(numbers) != len(self.domain):
-            raise InvalidInput("PriorBox", which, f"have {len(self.domain)} entries", len(numbers))
+            must = f"have {quantity(len(self.domain), 'entry')}, one per value of the domain"
+            raise InvalidInput("PriorBox", which, must, Description(quantity(len(numbers), "entry")))
         exact = tuple(_number(f"{which} of {label!r}", n) for label, n in zip(self.domain, numbers, strict=True))
         for label, limit in zip(self.domain, exact, strict=True):
             if not 0 <= limit <= 1:

@@ -33,7 +33,7 @@ from sfumato._core import (
     reads_document,
 )
 from sfumato.domain import Domain
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms import Channel, Mechanism
 from sfumato.policy import PairwisePolicy, Policy
 
@@ -389,7 +389,7 @@ def policy_region(policy: Policy, x: object, other: object) -> PolicyRegion:
     """
     if not isinstance(policy, PairwisePolicy):
         must = "constrain pairs of values (Uniform, HighLow, Blocks, Metric or Pairwise)"
-        raise InvalidInput("policy_region", "policy", must, policy.kind)
+        raise InvalidInput("policy_region", "policy", must, Description(f"a {policy.kind} policy"))
     i, j = _check_different("policy_region", policy.domain, x, other)
     return PolicyRegion(x, other, policy.effective_epsilon(i, j), policy.effective_epsilon(j, i))
 

@@ -76,7 +76,8 @@ def _check_header(mechanism: Mechanism, line: bytes, subject: str) -> None:
     """Raise an error unless the first line names the version and the mechanism."""
     version, _, mechanism_hash = line.removeprefix(BEGINNING).decode(errors="replace").partition(" ")
     if version != _VERSION:
-        raise UnknownSpec(subject, "its version", f"be {_VERSION}", version)
+        hint = "Write the reports again with this release of Sfumato."
+        raise UnknownSpec(subject, "the format version in its first line", f"be {_VERSION}", version, hint=hint)
     if line != _header(mechanism):
         raise InvalidInput(
             subject, "the hash of its mechanism", f"be {mechanism.hash}", mechanism_hash.removesuffix("\n")

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sfumato._core import quantity
 from sfumato.domain.domain import Domain
 from sfumato.domain.labelled import align
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 
 __all__ = ["Frequencies", "checked_distribution"]
 
@@ -42,7 +42,15 @@ def checked_distribution(
         raise InvalidInput(subject, parameter, must, probabilities) from None
     if array.shape != (size,):
         must = f"have {quantity(size, 'entry')}, one per value of the domain"
-        raise InvalidInput(subject, parameter, must, array.shape)
+        raise InvalidInput(subject, parameter, must, _shape(array))
     if not (array >= 0).all() or abs(array.sum() - 1) > 1e-9:
-        raise InvalidInput(subject, parameter, "be probabilities that sum to one", float(array.sum()))
+        got = Description(
+            f"a sum of {float(array.sum()):.12g}" if (array >= 0).all() else "a negative or missing number"
+        )
+        raise InvalidInput(subject, parameter, "be probabilities that sum to one", got)
     return array
+
+
+def _shape(array: npt.NDArray[np.float64]) -> Description:
+    """Describe the shape of an array that does not have one entry per value."""
+    return Description(quantity(len(array), "entry") if array.ndim == 1 else f"an array of shape {array.shape}")

@@ -39,7 +39,7 @@ from sfumato.domain.kinds.listed import list_of
 from sfumato.domain.kinds.product import Product
 from sfumato.domain.lookup import index_of
 from sfumato.domain.refusals import At, listing
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 
 __all__ = [
     "align",
@@ -109,7 +109,7 @@ def align(domain: Domain, data: Any, subject: str, parameter: str, *, absent: fl
     >>> align(Domain(["a", "b"]), {"b": 1}, "Prior", "prior")
     Traceback (most recent call last):
         ...
-    sfumato.errors.InvalidInput: Prior: prior must name every value of its domain; got "no entry for 'a'"
+    sfumato.errors.InvalidInput: Prior: prior must have an entry for every value of the domain; got no entry for 'a'
     """
     if type(data) in (list, tuple, np.ndarray):  # the usual case
         return data
@@ -134,7 +134,7 @@ def align(domain: Domain, data: Any, subject: str, parameter: str, *, absent: fl
     missing = np.flatnonzero(places < 0).tolist()
     if missing and (absent is None or not is_mapping):
         names = listing([domain.label(x) for x in missing], most=3)
-        raise at.error("name every value of its domain", f"no entry for {names}", hint=hint)
+        raise at.error("have an entry for every value of the domain", Description(f"no entry for {names}"), hint=hint)
     return [absent if place < 0 else entries[place] for place in places.tolist()]
 
 
@@ -199,9 +199,10 @@ def read_numbers(
     try:
         numbers = np.asarray(aligned, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput(subject, parameter, "be numbers", data) from None
+        raise InvalidInput(subject, parameter, "be numbers, one per value of the domain", data) from None
     if numbers.shape != (len(domain),) or not np.isfinite(numbers).all():
-        raise InvalidInput(subject, parameter, f"be {quantity(len(domain), 'finite number')}", data)
+        must = f"be {quantity(len(domain), 'finite number')}, one per value of the domain"
+        raise InvalidInput(subject, parameter, must, data)
     return numbers
 
 
@@ -261,10 +262,10 @@ def _rows_of_cells(labels: list[Any], entries: list[Any], at: At) -> list[list[A
     by_cell = dict(zip(labels, entries, strict=True))
     if len(by_cell) < len(labels):
         twice = next(label for n, label in enumerate(labels) if label in labels[:n])
-        raise at.error("have every cell exactly once", f"{twice!r} twice")
+        raise at.error("have every cell exactly once", Description(f"{twice!r} twice"))
     missing = [(row, *column) for row in rows for column in columns if (row, *column) not in by_cell]
     if missing:
-        raise at.error("have every cell of the table", f"no entry for {listing(missing, most=3)}")
+        raise at.error("have every cell of the table", Description(f"no entry for {listing(missing, most=3)}"))
     return [[by_cell[(row, *column)] for column in columns] for row in rows]
 
 
@@ -278,7 +279,7 @@ def read_mapping(data: Any, subject: str, parameter: str, must: str) -> dict[Any
     labels, entries = _pairs_of_keys(data, form)
     twice = next((label for n, label in enumerate(labels) if label in labels[:n]), None)
     if twice is not None:
-        raise InvalidInput(subject, parameter, "name each label once", f"{twice!r} twice")
+        raise InvalidInput(subject, parameter, "name each label once", Description(f"{twice!r} twice"))
     return dict(zip(labels, entries, strict=True))
 
 
@@ -376,7 +377,7 @@ def _pairs(domain: Domain, data: Any, form: str | None, at: At) -> Pairs | None:
     if form is not None and not form.endswith("Scalar"):
         if form == "pandas.DataFrame" and not _is_default(data.index):
             must = "be a Series or a frame with one column if it has an index"
-            raise at.error(must, f"columns {list(data.columns)}")
+            raise at.error(must, Description(f"columns {list(data.columns)}"))
         return _pairs_of_frame(domain, data, at)
     return _pairs_of_keys(data, form)
 
@@ -402,7 +403,8 @@ def _pairs_of_frame(domain: Domain, data: Any, at: At) -> Pairs:
         return list(zip(*map(column, places), strict=True)), column(other)
     if len(names) != 2:
         factors = f", or the columns {listing(parts)} and one more," if parts else ""
-        raise at.error(f"have two columns, values and numbers{factors} if it is a frame", f"columns {names}")
+        must = f"have two columns, values and numbers{factors} if it is a frame"
+        raise at.error(must, Description(f"columns {names}"))
     return column(0), column(1)
 
 
@@ -434,7 +436,8 @@ def _places(domain: Domain, labels: Iterable[Any], at: At) -> npt.NDArray[np.int
         index_of(kind, items[unknown[0]], At(at.subject, f"each label of {at.parameter}"))
     indices, counts = np.unique(each, return_counts=True)
     if len(indices) < len(each):
-        raise at.error("name each value once", f"{domain.label(int(indices[counts > 1][0]))!r} twice")
+        twice = domain.label(int(indices[counts > 1][0]))
+        raise at.error("name each value once", Description(f"{twice!r} twice"))
     places = np.full(len(domain), -1, dtype=np.int64)
     places[each] = np.arange(len(each))
     return places
@@ -468,7 +471,7 @@ def _axis_order(domain: Domain, index: Any, at: At) -> npt.NDArray[np.int64] | N
     missing = np.flatnonzero(places < 0).tolist()
     if missing:
         names = listing([domain.label(x) for x in missing], most=3)
-        raise at.error("name every value", f"no entry for {names}")
+        raise at.error("have an entry for every value of the domain", Description(f"no entry for {names}"))
     return places
 
 
@@ -477,7 +480,7 @@ def _check_axes(data: Any, at: At, factors: Sequence[str]) -> None:
     of_rows, of_columns = list(data.index.names), list(data.columns.names)
     if any(name in factors[1:] for name in of_rows) or factors[0] in of_columns:
         must = f"have {factors[0]!r} in its rows and {listing(factors[1:])} in its columns"
-        got = f"{of_rows} in its rows and {of_columns} in its columns"
+        got = Description(f"{of_rows} in its rows and {of_columns} in its columns")
         raise at.error(must, got, hint="Transpose the frame.")
 
 
@@ -486,7 +489,7 @@ def _align_frame_table(rows: Domain, columns: Domain | None, data: Any, at: At) 
     names, column = _frame(data)
     if len(names) < 2 or (columns is not None and len(names) != len(columns) + 1):
         must = "have row labels in the first column, followed by one column per value"
-        raise at.error(must, f"columns {names}")
+        raise at.error(must, Description(f"columns {names}"))
     by_column = [column(i) for i in range(1, len(names))]
     if columns is not None:
         by_column = align(columns, dict(zip(names[1:], by_column, strict=True)), at.subject, f"{at.parameter}, columns")
@@ -494,7 +497,8 @@ def _align_frame_table(rows: Domain, columns: Domain | None, data: Any, at: At) 
     places = _places(rows, column(0), at.then(", rows"))
     if (places < 0).any():
         names = [rows.label(x) for x in np.flatnonzero(places < 0).tolist()]
-        raise at.then(", rows").error("name every value", f"no entry for {listing(names, most=3)}")
+        got = Description(f"no entry for {listing(names, most=3)}")
+        raise at.then(", rows").error("have an entry for every value of the domain", got)
     return [by_row[place] for place in places.tolist()]
 
 

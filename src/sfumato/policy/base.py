@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from sfumato._core import ZERO, Epsilon, canonical_hash, exact_fraction, exceeds, excess, quantity
 from sfumato.domain import Domain, align
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 
 __all__ = ["MOST_FILTERED", "Inequality", "Policy", "TightestConstraint"]
 
@@ -339,7 +339,9 @@ class Policy(ABC):
         likelihoods = align(self.domain, likelihoods, type(self).__name__, "likelihoods")
         if len(likelihoods) != len(self.domain):
             must = f"have {quantity(len(self.domain), 'entry')}, one per value of the domain"
-            raise InvalidInput(type(self).__name__, "likelihoods", must, len(likelihoods))
+            raise InvalidInput(
+                type(self).__name__, "likelihoods", must, Description(quantity(len(likelihoods), "entry"))
+            )
         exact = []
         for x, value in enumerate(likelihoods):
             try:

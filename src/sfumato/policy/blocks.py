@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sfumato._core import INFINITE, ZERO, Epsilon, EpsilonLike, quantity, read_list
 from sfumato.domain import Domain, align, checked_domain, has_labels, is_missing
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 from sfumato.policy.base import Policy
 from sfumato.policy.epsilon_matrix import EpsilonMatrix
 from sfumato.policy.pairwise import PairwisePolicy
@@ -147,7 +147,7 @@ def _read_blocks(domain: Domain, blocks: Iterable[Any] | Mapping[Any, Any]) -> n
     )
     if not is_partition:
         if len(entries) != len(domain):
-            raise InvalidInput("Blocks", "blocks", must, quantity(len(entries), "label"))
+            raise InvalidInput("Blocks", "blocks", must, Description(quantity(len(entries), "label")))
         # A missing label would make the value a block by itself, which may be revealed.
         without = next((x for x, label in enumerate(entries) if is_missing(label)), None)
         if without is not None:
@@ -160,17 +160,17 @@ def _read_blocks(domain: Domain, blocks: Iterable[Any] | Mapping[Any, Any]) -> n
     block_of = np.full(len(domain), -1, dtype=np.int64)
     for number, block in enumerate(entries):
         if len(block) == 0:
-            raise InvalidInput("Blocks", f"block {number}", "have at least one value", [])
+            raise InvalidInput("Blocks", f"block {number}", "have at least one value", Description("an empty block"))
         for value in block:
             x = domain.index(value)
             if block_of[x] >= 0:
                 where = f"blocks {block_of[x]} and {number}" if block_of[x] != number else f"block {number} twice"
-                raise InvalidInput("Blocks", "blocks", "contain each value once", f"{value!r} in {where}")
+                raise InvalidInput("Blocks", "blocks", "contain each value once", Description(f"{value!r} in {where}"))
             block_of[x] = number
     missing = np.flatnonzero(block_of < 0)
     if len(missing):
         more = f" and {quantity(len(missing) - 1, 'more value')}" if len(missing) > 1 else ""
-        got = f"no block for {domain.label(int(missing[0]))!r}{more}"
+        got = Description(f"no block for {domain.label(int(missing[0]))!r}{more}")
         raise InvalidInput("Blocks", "blocks", "contain every value of the domain", got)
     return block_of
 
@@ -185,7 +185,7 @@ def _read_epsilons(epsilon: EpsilonLike | Sequence[EpsilonLike], count: int) -> 
     if isinstance(epsilon, (list, tuple, np.ndarray)):
         if len(epsilon) != count:
             must = f"be one epsilon, or a list of {quantity(count, 'epsilon')}, one per block"
-            raise InvalidInput("Blocks", "epsilon", must, quantity(len(epsilon), "epsilon"))
+            raise InvalidInput("Blocks", "epsilon", must, Description(quantity(len(epsilon), "epsilon")))
         return tuple(
             Epsilon(e, subject="Blocks", parameter=f"epsilon of block {number}") for number, e in enumerate(epsilon)
         )

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from sfumato._core import Floats, chi_square_is_likelier, exact_fraction, quantity, read_list
 from sfumato.domain import Domain, align_table, unaligned_table
-from sfumato.errors import InvalidInput, LimitExceeded
+from sfumato.errors import Description, InvalidInput, LimitExceeded
 from sfumato.policy.confidence import SecretPair
 from sfumato.policy.distributions import AtLeast, Distributions, table_axes
 
@@ -79,14 +79,17 @@ class ChiSquare(Distributions):
         table = read_list("ChiSquare", "counts", must, unaligned_table(counts, "ChiSquare", "counts"))
         rows = [read_list("ChiSquare", "counts", must, row) for row in table]
         if len(rows) < 2:
-            raise InvalidInput("ChiSquare", "counts", "have at least two rows, one per value of the secret", len(rows))
+            must = "have at least two rows, one per value of the secret"
+            raise InvalidInput("ChiSquare", "counts", must, Description(quantity(len(rows), "row")))
         if len({len(row) for row in rows}) != 1 or not rows[0]:
             must = "have rows of equal length, with at least one count each"
-            raise InvalidInput("ChiSquare", "counts", must, [len(row) for row in rows])
+            raise InvalidInput(
+                "ChiSquare", "counts", must, Description(f"rows of the lengths {[len(row) for row in rows]}")
+            )
         self.counts = tuple(tuple(_count(s, u, value) for u, value in enumerate(row)) for s, row in enumerate(rows))
         self.n = sum(map(sum, self.counts))
         if self.n == 0:
-            raise InvalidInput("ChiSquare", "counts", "count at least one person", 0)
+            raise InvalidInput("ChiSquare", "counts", "count at least one person", Description("only zeros"))
         try:
             self.alpha = exact_fraction(alpha)
         except (TypeError, ValueError, ArithmeticError):
@@ -103,7 +106,7 @@ class ChiSquare(Distributions):
         fitted = self if aligned is self._counts_argument else ChiSquare(aligned, self.alpha)
         fitted._counts_argument = self._counts_argument  # with its labels, which another policy may need
         if (len(fitted.counts), len(fitted.counts[0])) != shape:
-            got = f"{quantity(len(fitted.counts), 'row')} of {quantity(len(fitted.counts[0]), 'count')}"
+            got = Description(f"{quantity(len(fitted.counts), 'row')} of {quantity(len(fitted.counts[0]), 'count')}")
             must = f"be {quantity(shape[0], 'row')} of {quantity(shape[1], 'count')}"
             raise InvalidInput("ChiSquare", "counts", must, got)
         return fitted
@@ -113,8 +116,9 @@ class ChiSquare(Distributions):
 
     def conditionals(self, s: int, shape: tuple[int, int]) -> list[tuple[Fraction, ...]]:  # noqa: ARG002
         raise LimitExceeded(
-            "a chi-square confidence set has infinitely many inequalities, which cannot be listed; "
-            "use Secret.cut() for the one that a likelihood vector comes closest to violating, or polytope()"
+            "a policy under a chi-square confidence set has infinitely many rules, which cannot be listed. Use "
+            "Secret.cut() for the rule that an output comes closest to violating, or ChiSquare.polytope() for a "
+            "stricter policy with finitely many rules."
         )
 
     @functools.cached_property
@@ -170,7 +174,7 @@ class ChiSquare(Distributions):
             raise InvalidInput("ChiSquare", "joint", must, joint)
         cells = list(zip(itertools.chain(*exact), itertools.chain(*self.estimate), strict=True))
         if any(p < 0 for p, _ in cells) or sum((p for p, _ in cells), Fraction(0)) != 1:
-            raise InvalidInput("ChiSquare", "joint", "be probabilities that sum to one", joint)
+            raise InvalidInput("ChiSquare", "joint", "be probabilities that sum to exactly one", joint)
         if any(p == 0 for p, frequency in cells if frequency):
             return False
         return sum((frequency * frequency / p for p, frequency in cells if frequency), Fraction(0)) <= self.radius + 1

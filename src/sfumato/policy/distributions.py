@@ -8,7 +8,7 @@ from typing import Any
 
 from sfumato._core import exact_fraction, quantity, read_list
 from sfumato.domain import Domain, align_table
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 from sfumato.policy.prior import read_probabilities
 
 __all__ = ["Anything", "AtLeast", "Distributions", "Known", "table_axes"]
@@ -124,10 +124,11 @@ class Known(Distributions):
         table = align_table(secrets, others, self._joint_argument, "Known", "joint", cells=cells)
         rows = [read_list("Known", "joint", must, row) for row in read_list("Known", "joint", must, table)]
         if len(rows) != shape[0]:
-            raise InvalidInput("Known", "joint", must, quantity(len(rows), "row"))
+            raise InvalidInput("Known", "joint", must, Description(quantity(len(rows), "row")))
         for number, row in enumerate(rows):
             if len(row) != shape[1]:
-                raise InvalidInput("Known", "joint", must, f"{quantity(len(row), 'entry')} in row {number}")
+                got = Description(f"{quantity(len(row), 'entry')} in row {number}")
+                raise InvalidInput("Known", "joint", must, got)
         names = [f"({s!r}, {u!r})" for s in secrets for u in others]
         flat = read_probabilities("Known", "the probability", [p for row in rows for p in row], names)
         fitted = Known(self._joint_argument)
@@ -185,7 +186,9 @@ class AtLeast(Distributions):
             for row in read_list("AtLeast", "probabilities", must, table)
         ]
         if [len(row) for row in rows] != [shape[1]] * shape[0]:
-            raise InvalidInput("AtLeast", "probabilities", must, [len(row) for row in rows])
+            raise InvalidInput(
+                "AtLeast", "probabilities", must, Description(f"rows of the lengths {[len(row) for row in rows]}")
+            )
         fitted = AtLeast(self._probabilities_argument)
         fitted.probabilities = tuple(
             tuple(_read_probability(s, u, probability) for u, probability in zip(others, row, strict=True))
@@ -193,7 +196,8 @@ class AtLeast(Distributions):
         )
         for s, row in zip(secrets, fitted.probabilities, strict=True):
             if sum(row) > 1:
-                raise InvalidInput("AtLeast", f"the lower bounds of {s!r}", "sum to at most one", float(sum(row)))
+                got = Description(f"a sum of {float(sum(row)):.12g}")
+                raise InvalidInput("AtLeast", f"the lower bounds of {s!r}", "sum to at most one", got)
         return fitted
 
     def document(self) -> dict[str, Any]:

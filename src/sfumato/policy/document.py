@@ -10,7 +10,7 @@ from typing import Any
 
 from sfumato._core import check_keys, did_you_mean, read_label
 from sfumato.domain import Domain
-from sfumato.errors import InvalidInput, UnknownSpec, file_error
+from sfumato.errors import Description, InvalidInput, UnknownSpec, file_error
 from sfumato.policy.base import Policy
 from sfumato.policy.blocks import Blocks
 from sfumato.policy.chi_square import ChiSquare
@@ -147,9 +147,12 @@ def load_policy(path: str | Path) -> Policy:
         content = path.read_text(encoding="utf-8-sig")
         document = json.loads(content) if path.suffix == ".json" else tomllib.loads(content)
     except OSError as error:
-        raise file_error(error, str(path), "the file", "be a readable policy document", str(error)) from error
+        must = "be a readable policy document"
+        raise file_error(error, str(path), "the file", must, hint="Check the path of the policy file.") from error
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(str(path), "the file", "be a readable policy document", str(error)) from None
+        hint = f"Write the policy as {'JSON' if path.suffix == '.json' else 'TOML'} in UTF-8."
+        got = Description(f"the syntax error: {error}")
+        raise InvalidInput(str(path), "the file", "be a readable policy document", got, hint=hint) from None
     return policy_from_dict(document, base=path.parent)
 
 

@@ -208,7 +208,7 @@ class EpsilonMatrix:
         else:
             raise LimitExceeded(
                 f"the effective epsilons of {size} values cannot be computed, because the epsilons have no common unit "
-                "that fits 64 bits; state the epsilons with fewer digits, or all as multiples of one epsilon"
+                "that fits 64 bits. State the epsilons with fewer digits, or all as multiples of one epsilon."
             )
         return EpsilonMatrix.from_epsilons(positions.reshape(self.codes.shape), epsilons)
 

@@ -24,6 +24,11 @@ from sfumato.policy.secret import Secret
 
 __all__ = ["binds_nothing", "implies"]
 
+_UNDECIDED = (
+    "cannot decide whether a {first} policy implies a {second}: neither a proof nor a counterexample was found. "
+    "Audit the mechanism under both policies instead."
+)
+
 
 def implies(first: Policy, second: Policy) -> bool:
     """Return whether every mechanism that obeys one policy also obeys another; the answer is exact.
@@ -85,8 +90,8 @@ def implies(first: Policy, second: Policy) -> bool:
         if _is_member(first, second) and first.epsilon <= second.epsilon:
             return True
     raise Undecided(
-        f"no exact method is known to decide whether a {first.kind} policy implies a {second.kind} policy; "
-        "audit the mechanism under both policies instead"
+        f"no exact method is known to decide whether a {first.kind} policy implies a {second.kind} policy. "
+        "Audit the mechanism under both policies instead."
     )
 
 
@@ -129,8 +134,8 @@ def _pairwise_implies_pairwise(first: PairwisePolicy, second: PairwisePolicy) ->
     indices = representatives(first.classes(), second.classes())
     if len(indices) > LARGEST_DENSE:
         raise LimitExceeded(
-            f"comparing {len(indices)} classes of values pair by pair exceeds the limit of {LARGEST_DENSE}; "
-            "restrict both policies to fewer values"
+            f"cannot decide whether a {first.kind} policy implies a {second.kind} policy: {len(indices)} values must "
+            f"be compared pair by pair, and the limit is {LARGEST_DENSE}. Restrict both policies to fewer values."
         )
     return first.effective_epsilons_on(indices).first_above(second.epsilons_on(indices)) is None
 
@@ -141,8 +146,8 @@ def _pairwise_implies_prior(first: PairwisePolicy, second: Prior) -> bool:
         return True  # ε-LDP implies ε-LIP for every prior
     if len(first.domain) > LARGEST_DENSE:
         raise LimitExceeded(
-            f"comparing {len(first.domain)} values one by one exceeds the limit of {LARGEST_DENSE}; "
-            "restrict both policies to fewer values"
+            f"cannot decide whether a {first.kind} policy implies a prior policy: {len(first.domain)} values must be "
+            f"compared pair by pair, and the limit is {LARGEST_DENSE}. Restrict both policies to fewer values."
         )
     matrix = first.effective_epsilon_matrix()
     numerators = np.array([p.numerator for p in second.prior], dtype=object)
@@ -275,10 +280,7 @@ def _pairwise_implies_secret(first: PairwisePolicy, second: Secret) -> bool:
         # For every distribution, a rule compares values of one secret with values of another (RLDP Prop. 4).
         for cells, other_cells in itertools.permutations(second.cells, 2):
             if matrix.epsilon(int(matrix.codes[np.ix_(cells, other_cells)].max())) > second.epsilon:
-                raise Undecided(
-                    "neither a proof nor a counterexample was found for this confidence set; "
-                    "audit the mechanism under both policies instead"
-                )
+                raise Undecided(_UNDECIDED.format(first=first.kind, second="secret policy under a confidence set"))
         return True
     undecided = False
     for rule in second.inequalities():
@@ -296,8 +298,5 @@ def _pairwise_implies_secret(first: PairwisePolicy, second: Secret) -> bool:
             return False
         undecided = True
     if undecided:
-        raise Undecided(
-            "neither a proof nor a counterexample was found for this secret policy; "
-            "audit the mechanism under both policies instead"
-        )
+        raise Undecided(_UNDECIDED.format(first=first.kind, second="secret policy"))
     return True

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from sfumato._core import Epsilon, EpsilonLike, exact_fraction
 from sfumato.domain import Domain, align_table, checked_domain
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 from sfumato.policy.base import Policy
 from sfumato.policy.epsilon_matrix import LARGEST_DENSE, EpsilonMatrix
 from sfumato.policy.pairwise import MatrixPolicy, PairwisePolicy
@@ -124,7 +124,7 @@ def _read_distance(domain: Domain, distance: Distance) -> tuple[npt.NDArray[np.i
         array = np.asarray(distance, dtype=None if isinstance(distance, np.ndarray) else object)
     if array.shape != (size, size):
         must = f"be a {size} by {size} matrix, with a row and a column per value"
-        raise InvalidInput("Metric", "distance", must, array.shape)
+        raise InvalidInput("Metric", "distance", must, Description(f"the shape {array.shape}"))
 
     def named(x: int, other: int) -> str:
         return f"d({domain.label(x)!r}, {domain.label(other)!r})"
@@ -154,13 +154,15 @@ def _read_distance(domain: Domain, distance: Distance) -> tuple[npt.NDArray[np.i
 
     negative = np.array([d < 0 for d in exact])[by_pair]
     if negative.any():
-        raise InvalidInput("Metric", "distance", "be at least 0", f"a negative {pair(negative)}")
+        raise InvalidInput("Metric", "distance", "be at least 0", Description(f"a negative {pair(negative)}"))
     from_itself = (np.array([d != 0 for d in exact])[by_pair]) & np.eye(size, dtype=bool)
     if from_itself.any():
-        raise InvalidInput("Metric", "distance", "be 0 from a value to itself", f"a non-zero {pair(from_itself)}")
+        got = Description(f"a non-zero {pair(from_itself)}")
+        raise InvalidInput("Metric", "distance", "be 0 from a value to itself", got)
     asymmetric = by_pair != by_pair.T
     if asymmetric.any():
-        got, hint = f"an asymmetric {pair(asymmetric)}", "Use Pairwise for levels that depend on the direction."
+        got = Description(f"an asymmetric {pair(asymmetric)}")
+        hint = "Use Pairwise for epsilons that depend on the direction."
         raise InvalidInput("Metric", "distance", "be symmetric", got, hint=hint)
     return by_pair, exact
 
@@ -174,7 +176,7 @@ def _named_distance(domain: Domain, name: str) -> npt.NDArray[Any]:
         labels = domain.labels
         if not all(isinstance(label, (int, float)) and not isinstance(label, bool) for label in labels):
             must = "match the domain: 'absolute' requires numeric labels"
-            raise InvalidInput("Metric", "distance", must, labels[0])
+            raise InvalidInput("Metric", "distance", must, Description(f"the label {labels[0]!r}"))
         numbers = np.array([exact_fraction(label) for label in labels], dtype=object)
         absolute: npt.NDArray[Any] = np.abs(numbers[:, None] - numbers)
         return absolute

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from sfumato._core import INFINITE, ZERO, Epsilon, EpsilonLike, exceeds, quantity
 from sfumato.domain import Domain, align_table, checked_domain
-from sfumato.errors import CannotCompose, InvalidInput, LimitExceeded
+from sfumato.errors import CannotCompose, Description, InvalidInput, LimitExceeded
 from sfumato.policy.base import UNCONSTRAINED, Inequality, Policy, TightestConstraint
 from sfumato.policy.epsilon_matrix import INFINITE_CODE, LARGEST_DENSE, EpsilonMatrix
 
@@ -172,8 +172,8 @@ class PairwisePolicy(Policy):
         size = len(self.domain)
         if size > LARGEST_DENSE:
             raise LimitExceeded(
-                f"a dense matrix over {size} values exceeds the limit of {LARGEST_DENSE} values; "
-                "use fewer values, or Uniform, HighLow or Blocks, which need no matrix"
+                f"a matrix of epsilons over {size} values exceeds the limit of {LARGEST_DENSE} values. "
+                "Use fewer values, or a Uniform, HighLow or Blocks policy, which needs no matrix."
             )
         return np.arange(size)
 
@@ -327,9 +327,9 @@ class PairwisePolicy(Policy):
             return same_structure
         if len(self.domain) > LARGEST_DENSE:
             raise CannotCompose(
-                f"a {self.kind} policy and a {other.kind} policy over {len(self.domain)} values do not compose, "
-                f"because they have no common structure and a dense matrix is limited to {LARGEST_DENSE} values; "
-                "use two policies of the same kind, or fewer values"
+                f"cannot compose a {self.kind} policy and a {other.kind} policy over {len(self.domain)} values: "
+                f"policies of different kinds need a matrix of epsilons, which is limited to {LARGEST_DENSE} values. "
+                "Use two policies of the same kind, or fewer values."
             )
         return Pairwise._from_epsilon_matrix(
             self.domain, self.effective_epsilon_matrix().plus(other.effective_epsilon_matrix())
@@ -500,14 +500,14 @@ def _read_entry(entry: Any, domain: Domain, x: int, other: int) -> Epsilon:
     return Epsilon(entry, subject="Pairwise", parameter=f"the matrix at ({domain.label(x)!r}, {domain.label(other)!r})")
 
 
-def _shape(matrix: Any) -> str:
+def _shape(matrix: Any) -> Description:
     """Return the shape of a malformed matrix in words."""
     try:
         rows = [len(row) for row in matrix]
     except TypeError:
-        return f"{type(matrix).__name__}"
-    lengths = sorted(set(rows))
-    return f"{quantity(len(rows), 'row')} of length {', '.join(map(str, lengths))}" if rows else "no rows"
+        return Description(f"an object of type {type(matrix).__name__}")
+    lengths = ", ".join(map(str, sorted(set(rows))))
+    return Description(f"{quantity(len(rows), 'row')} of length {lengths}" if rows else "no rows")
 
 
 # -- representatives of classes --------------------------------------------------------------------------

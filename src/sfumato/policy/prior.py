@@ -28,7 +28,7 @@ from sfumato._core import (
     sign_of_sum,
 )
 from sfumato.domain import Domain, align, checked_domain
-from sfumato.errors import CannotCompose, InvalidInput
+from sfumato.errors import CannotCompose, Description, InvalidInput
 from sfumato.policy.base import MOST_FILTERED, UNCONSTRAINED, Inequality, Policy, TightestConstraint
 from sfumato.policy.uniform import Uniform
 
@@ -374,18 +374,18 @@ class Prior(Policy):
         """
         if not isinstance(other, Prior):
             raise CannotCompose(
-                f"a prior policy and a {other.kind} policy have no known composition rule; "
-                "use two prior policies with the same prior, or two policies on pairs of values"
+                f"a prior policy and a {other.kind} policy have no known composition rule. "
+                "Use two prior policies with the same prior, or two policies on pairs of values."
             )
         if other.domain != self.domain or other.prior != self.prior:
             raise CannotCompose(
-                "prior policies compose only if they have the same domain and the same prior; "
-                "state both policies with one prior"
+                "prior policies compose only if they have the same domain and the same prior. "
+                "State both policies with one prior."
             )
         if "both" not in (self.side, other.side):
             raise CannotCompose(
-                "two one-sided prior policies do not compose, because the average likelihood of both reports has no "
-                "bound; use side='both' for at least one of them"
+                "two one-sided prior policies do not compose, because together the two reports can reveal the value "
+                "without a limit that depends on epsilon alone. Use side='both' for at least one of them."
             )
         if self.side == other.side:
             again, side = min(self.epsilon, other.epsilon), "both"
@@ -441,8 +441,8 @@ def read_probabilities(subject: str, parameter: str, values: Any, names: Sequenc
     """Return exact probabilities, one per name, that sum to one."""
     probabilities = read_list(subject, parameter, f"be a list of {quantity(len(names), 'probability')}", values)
     if len(probabilities) != len(names):
-        must = f"have {quantity(len(names), 'entry')}"
-        raise InvalidInput(subject, parameter, must, quantity(len(probabilities), "entry"))
+        must = f"have {quantity(len(names), 'entry')}, one per value of the domain"
+        raise InvalidInput(subject, parameter, must, Description(quantity(len(probabilities), "entry")))
     exact = []
     for name, value in zip(names, probabilities, strict=True):
         try:
@@ -455,5 +455,5 @@ def read_probabilities(subject: str, parameter: str, values: Any, names: Sequenc
     inexact = any(not isinstance(value, (int, Fraction, str)) for value in probabilities)
     if total != 1 and not (inexact and abs(total - 1) <= _FLOAT_TOLERANCE):
         hint = None if abs(total - 1) > Fraction(1, 100) else "Exact fractions such as '1/3' avoid rounding errors."
-        raise InvalidInput(subject, parameter, "sum to one", f"a sum of {float(total):.12g}", hint=hint)
+        raise InvalidInput(subject, parameter, "sum to one", Description(f"a sum of {float(total):.12g}"), hint=hint)
     return tuple(value / total for value in exact)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from sfumato._core import INFINITE, ZERO, Epsilon, EpsilonLike, dot, exceeds, quantity
 from sfumato.domain import Domain, align, checked_domain
-from sfumato.errors import CannotCompose, InvalidInput
+from sfumato.errors import CannotCompose, Description, InvalidInput
 from sfumato.policy.base import MOST_FILTERED, UNCONSTRAINED, Inequality, Policy, TightestConstraint
 from sfumato.policy.blocks import Blocks
 from sfumato.policy.chi_square import ChiSquare
@@ -347,7 +347,7 @@ class Secret(Policy):
         columns = np.maximum(np.array([list(self._aligned(vector)) for vector in vectors], dtype=np.float64), 0.0)
         if columns.ndim != 2 or columns.shape[1] != len(self.domain):
             must = f"have {quantity(len(self.domain), 'entry')}, one per value of the domain"
-            raise InvalidInput("Secret", "likelihoods", must, columns.shape)
+            raise InvalidInput("Secret", "likelihoods", must, Description(f"the shape {columns.shape}"))
         if self.epsilon.is_infinite:
             return [None] * len(columns)
         if not isinstance(self.distributions, ChiSquare):
@@ -432,7 +432,7 @@ class Secret(Policy):
         if first is None or second is None:
             raise CannotCompose(
                 "secret policies under a known or estimated distribution do not compose, because two releases at "
-                "epsilon 0 can together reveal the secret; use Anything(), under which epsilons add"
+                "epsilon 0 can together reveal the secret. Use Anything(), under which epsilons add."
             )
         if isinstance(other, Secret) and other.domain == self.domain and other.secret == self.secret:
             return Secret(self.domain, self.secret, (self.epsilon + other.epsilon).as_promise(), Anything())
@@ -443,7 +443,7 @@ class Secret(Policy):
         if pairwise is None:
             raise CannotCompose(
                 "a secret policy under a known or estimated distribution cannot be restricted, because fewer values "
-                "change the distribution; state a new policy over the remaining values"
+                "change the distribution. State a new policy over the remaining values."
             )
         return pairwise.restrict(values)
 

@@ -235,6 +235,6 @@ def _as_pairwise(policy: Policy) -> PairwisePolicy:
     if isinstance(policy, Secret) and policy.as_pairwise is not None:
         return policy.as_pairwise
     raise Undecided(
-        f"a {policy.kind} policy under a known distribution compares mixtures of values, so no two values have an "
-        "epsilon to test. Audit the sampler against Secret(..., Anything()) or a policy on pairs of values."
+        f"cannot test this {policy.kind} policy with single values: under a known or estimated distribution, its rules "
+        "compare mixtures of values. Audit the sampler against Secret(..., Anything()) or a policy on pairs of values."
     )

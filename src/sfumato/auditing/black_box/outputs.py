@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Integers, quantity
-from sfumato.errors import InvalidInput, shown
+from sfumato.errors import Description, InvalidInput, shown
 
 __all__ = ["Outputs", "read_outputs"]
 
 _SUBJECT = "audit_sampler"
-_ACCEPTED = "be bytes, str, int, bool, or a list, tuple or array of ints or bools"
+_ACCEPTED = "return bytes, str, int, bool, or a list, tuple or array of ints or bools"
 #: Numpy type for the items of each output type; its smallest value marks a missing item.
 _ITEM_TYPES: dict[str, type[np.signedinteger[Any]]] = {
     "bytes": np.int16,
@@ -141,9 +141,9 @@ def read_outputs(returned: Any, count: int) -> Outputs:
     else:
         raise InvalidInput(_SUBJECT, "the result of sampler(value, n)", "be a list or an array", type(returned))
     if len(outputs) != count:
-        raise InvalidInput(
-            _SUBJECT, "the result of sampler(value, n)", f"have {quantity(count, 'output')}", len(outputs)
-        )
+        must = f"have {quantity(count, 'output')}"
+        got = Description(quantity(len(outputs), "output"))
+        raise InvalidInput(_SUBJECT, "the result of sampler(value, n)", must, got)
     return outputs
 
 
@@ -159,14 +159,18 @@ def _of_list(outputs: list[Any]) -> Outputs:
     """Read outputs from a list of one type."""
     type_names = {_type_name(output) for output in {type(output): output for output in outputs}.values()}
     if len(type_names) > 1:
-        raise InvalidInput(_SUBJECT, "every output", "have the same type", " and ".join(sorted(type_names)))
+        raise InvalidInput(
+            _SUBJECT, "every output", "have the same type", Description(" and ".join(sorted(type_names)))
+        )
     type_name = type_names.pop() if type_names else "bytes"
     if type_name in {"int", "bool"}:
         try:
             return _of_array(np.array(outputs, dtype=np.bool_ if type_name == "bool" else np.int64))
         except OverflowError:
             hint = "Return longer ints as bytes."
-            raise InvalidInput(_SUBJECT, "an int", "fit in 64 bits", max(outputs), hint=hint) from None
+            raise InvalidInput(
+                _SUBJECT, "every int that the sampler returns", "fit in 64 bits", max(outputs), hint=hint
+            ) from None
     lengths = np.array([len(output) for output in outputs], dtype=np.int64)
     if type_name == "bytes":
         flat: npt.NDArray[Any] = np.frombuffer(b"".join(outputs), dtype=np.uint8)
@@ -192,7 +196,7 @@ def _type_name(output: Any) -> str:
         return "int"
     if isinstance(output, (list, tuple)) or (isinstance(output, np.ndarray) and output.ndim == 1):
         return "sequence"
-    raise InvalidInput(_SUBJECT, "an output", _ACCEPTED, type(output))
+    raise InvalidInput(_SUBJECT, "the sampler", _ACCEPTED, type(output))
 
 
 def _flat(outputs: list[Any]) -> npt.NDArray[Any]:
@@ -212,7 +216,7 @@ def _flat(outputs: list[Any]) -> npt.NDArray[Any]:
 def _fitting(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return an array of ints or bools as signed integers."""
     if array.dtype.kind not in "biu":
-        raise InvalidInput(_SUBJECT, "an array of outputs", "hold ints or bools", array.dtype)
+        raise InvalidInput(_SUBJECT, "every array that the sampler returns", "contain ints or bools", array.dtype)
     if array.dtype == np.uint64:  # the same bits, so different outputs stay different
         return array.view(np.int64)
     return array

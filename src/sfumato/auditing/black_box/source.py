@@ -10,7 +10,7 @@ import numpy as np
 from sfumato._core import Progress, ProgressCallback
 from sfumato.auditing.black_box.events import Candidate, Event, Pair
 from sfumato.auditing.black_box.outputs import Outputs, read_outputs
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 
 __all__ = ["Source"]
 
@@ -44,7 +44,7 @@ class Source:
                 "audit_sampler",
                 "every output",
                 "have the same type",
-                f"{self._type_name} and, for {label!r}, {outputs.type_name}",
+                Description(f"{self._type_name} and, for {label!r}, {outputs.type_name}"),
             )
         self._type_name = outputs.type_name
         self._block = min(_LARGEST_BLOCK, max(1, _BLOCK_ITEMS // max(1, outputs.width)))
