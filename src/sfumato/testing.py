@@ -32,7 +32,7 @@ __all__ = ["MechanismContract", "ScriptedBits", "check_law", "random_cases", "ra
 
 
 def random_cases(count: int, seed: int, sizes: Sequence[int] = range(2, 9)) -> Iterator[tuple[Domain, Epsilon]]:
-    """Yield random domains and epsilons for tests.
+    """Yield random small domains and epsilons, on which tests can check a mechanism.
 
     Parameters
     ----------
@@ -41,12 +41,13 @@ def random_cases(count: int, seed: int, sizes: Sequence[int] = range(2, 9)) -> I
     seed
         Seed of the generator; the same seed gives the same cases.
     sizes
-        Sizes of the domains.
+        Numbers of values from which the size of each domain is drawn.
 
     Yields
     ------
     tuple of Domain and Epsilon
-        A case. Epsilons range from 0.001 to 16, uniformly in the logarithm; every fifth is the logarithm of a rational.
+        A domain ``Domain.range(size)`` and an epsilon. Epsilons range from 0.001 to 16, uniformly in the logarithm;
+        every fifth is the logarithm of a rational.
 
     Examples
     --------
@@ -65,7 +66,7 @@ def random_cases(count: int, seed: int, sizes: Sequence[int] = range(2, 9)) -> I
 
 
 def random_distribution(size: int, generator: random.Random) -> list[Fraction]:
-    """Return a random exact distribution, in which some values may have probability zero.
+    """Return a random probability distribution in exact fractions; some probabilities may be zero.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ def random_distribution(size: int, generator: random.Random) -> list[Fraction]:
     Returns
     -------
     list of Fraction
-        Probabilities that sum to one.
+        One probability per value, with a sum of exactly one.
 
     Examples
     --------
@@ -92,9 +93,10 @@ def random_distribution(size: int, generator: random.Random) -> list[Fraction]:
 
 
 class ScriptedBits:
-    """Auxiliary bits from a list, for tests that force a tie or a rejection.
+    """Source of random bits that returns given numbers, for tests that force a rare path of a sampler.
 
-    Calling an instance with a width returns the next value. A call after the last value raises an IndexError.
+    ``bits(width)`` returns the next number, which must fit in ``width`` bits. A call after the last number raises an
+    IndexError.
 
     Parameters
     ----------
@@ -122,15 +124,16 @@ class ScriptedBits:
 
     @property
     def left(self) -> int:
-        """Number of values that were not returned yet."""
+        """Number of values that have not been returned yet."""
         return len(self._values)
 
 
 def check_law(mechanism: Mechanism) -> None:
-    """Raise AssertionError unless the sampler has exactly the law that the mechanism states.
+    """Check that a sampler draws each report with exactly the probability that its mechanism states.
 
-    An audit reads the law of the sampler, and estimates use the stated law. Both are right only if the two laws are
-    equal. The check reads every branch of every value, so the domain must be small.
+    Audits read the sampler, and estimates use the stated probabilities ``mechanism.probability(report, x)``. Both are
+    right only if the two agree. The check reads every branch of the sampler for every value, so the domain must be
+    small.
 
     Parameters
     ----------
@@ -140,7 +143,8 @@ def check_law(mechanism: Mechanism) -> None:
     Raises
     ------
     AssertionError
-        If a row of the two laws differs, or a row does not sum to one. The message names the value.
+        If a probability differs for some value, or if the probabilities of a value do not sum to one. The message names
+        the value.
 
     Examples
     --------
@@ -161,20 +165,22 @@ def check_law(mechanism: Mechanism) -> None:
 
 
 class MechanismContract(ABC):
-    """Tests for a mechanism that promises ε-LDP. Override ``policy`` for other promises.
+    """Base class of test suites for a mechanism: the tests that all mechanisms of the library pass.
 
-    Subclass it in a test module, and define ``make``. pytest then collects its tests.
+    Subclass it in a test module and define :meth:`make`; pytest then collects the inherited tests. They check
+    mechanisms over random small domains and epsilons, the *cases*, from a fixed seed. The mechanism must promise ε-LDP;
+    override :meth:`policy` for another promise.
 
     Attributes
     ----------
     tight
-        Whether the mechanism spends its whole budget, so that the audit must fail just below epsilon.
+        Whether the mechanism uses the whole epsilon, so that an audit slightly below epsilon must fail.
     cases
-        Number of random cases.
+        Number of cases.
     seed
-        Seed of the cases.
+        Seed of the random cases.
     sizes
-        Sizes of the domains.
+        Numbers of values from which the size of each domain is drawn.
     """
 
     tight = True
@@ -184,50 +190,53 @@ class MechanismContract(ABC):
 
     @abstractmethod
     def make(self, domain: Domain, epsilon: Epsilon) -> Mechanism:
-        """Construct the mechanism under test.
+        """Return the mechanism to test for one case; a subclass must define this method.
 
         Parameters
         ----------
         domain
-            Domain of a case.
+            Random domain of the case.
         epsilon
-            Privacy level of a case.
+            Random privacy level of the case.
 
         Returns
         -------
         Mechanism
-            The mechanism.
+            The mechanism over this domain at this level.
         """
 
     def policy(self, domain: Domain, epsilon: Epsilon) -> Policy:
-        """Return the policy that the mechanism promises to obey.
+        """Return the policy that the mechanism of one case promises to obey.
+
+        The tests audit the mechanism from :meth:`make` against this policy. Override it if the mechanism promises
+        something other than ε-LDP.
 
         Parameters
         ----------
         domain
-            Domain of a case.
+            Random domain of the case.
         epsilon
-            Privacy level of a case.
+            Random privacy level of the case.
 
         Returns
         -------
         Policy
-            The policy; ``Uniform(domain, epsilon)`` by default.
+            The policy; by default ``Uniform(domain, epsilon)``.
         """
         return Uniform(domain, epsilon)
 
     def mechanisms(self, count: int | None = None) -> Iterator[tuple[Mechanism, Epsilon]]:
-        """Yield the mechanism for each case.
+        """Yield the mechanism of each random case.
 
         Parameters
         ----------
         count
-            Number of cases. The default is ``cases``.
+            Number of cases; the default is the attribute ``cases``.
 
         Yields
         ------
         tuple of Mechanism and Epsilon
-            The mechanism and its epsilon.
+            The mechanism from :meth:`make`, and the epsilon of the case.
         """
         for domain, epsilon in random_cases(self.cases if count is None else count, self.seed, self.sizes):
             yield self.make(domain, epsilon), epsilon

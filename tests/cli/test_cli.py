@@ -385,7 +385,10 @@ def test_a_certificate_from_others_is_checked(folder: Path, capsys: pytest.Captu
         ({"mechanism": {}}, "mechanism_hash must be "),
         ({"worst": {}}, "the document must be a complete JSON certificate"),
         ({"output": 7}, "output must be a string or null; got 7"),
-        ({"version": 2}, "format and version must be sfumato-certificate 1"),
+        (
+            {"version": 2},
+            "\"format\" and \"version\" must be 'sfumato-certificate' and 1; got 'sfumato-certificate' and 2",
+        ),
         ({"policy": math.inf}, "the document must be a complete JSON certificate"),
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else "",

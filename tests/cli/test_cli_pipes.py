@@ -481,7 +481,7 @@ def test_lines_that_would_not_have_been_written_are_refused(
 def test_lines_of_another_version_are_refused_by_name(feed: Callable[[bytes], None]) -> None:
     mechanism = MECHANISMS["index"]
     feed(f"sfumato-reports 2 {mechanism.hash}\nend 0\n".encode())
-    with pytest.raises(UnknownSpec, match=r"^standard input: its version must be 1; got '2'"):
+    with pytest.raises(UnknownSpec, match=r"^standard input: the format version in its first line must be 1; got '2'"):
         list(read_reports(mechanism, "-"))
 
 

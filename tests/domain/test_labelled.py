@@ -82,7 +82,8 @@ def test_entries_stay_exact() -> None:
     [
         (
             SERIES.drop("?"),
-            r"have an entry for every value of the domain; got no entry for '\?'\. To add zeros, call reindex\(.*fill_value=0\)",
+            r"have an entry for every value of the domain; got no entry for '\?'\. To add zeros, call "
+            r"reindex\(.*fill_value=0\)",
         ),
         ({"Private": 1}, r"have an entry for every value of the domain; got no entry for '\?', 'State'"),
         (pd.concat([SERIES, SERIES[:1]]), r"name each value once; got 'Private' twice"),

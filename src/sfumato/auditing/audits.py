@@ -77,14 +77,15 @@ def audit(mechanism: Mechanism, policy: Policy) -> Certificate:
     InvalidInput
         If the mechanism and the policy have different domains.
     Undecided
-        If the sampler of a third-party mechanism cannot be read.
+        If the sampler of a third-party mechanism has too many branches to be read.
     LimitExceeded
-        If the law has too many outputs to compare with this policy.
+        If the mechanism has too many outputs to compare with this policy.
 
     Notes
     -----
-    The audit reads the sampler that runs with a branching interpreter, and compares its exact law with the policy in
-    certified arithmetic. ``Certificate.coverage`` states how much of the sampler was read.
+    The audit runs the sampler on every possible sequence of its random draws, and adds up the exact probability of each
+    report. It compares these probabilities with the policy in exact arithmetic. If the sampler has too many branches,
+    the audit reads only a part of it; ``Certificate.coverage`` states how much was read.
 
     Examples
     --------
@@ -153,12 +154,12 @@ def verify(certificate: Certificate) -> Certificate:
     Raises
     ------
     InvalidInput
-        If the certificate states anything else than the repeated audit, including its evidence and its information.
+        If the repeated audit has another result, including other evidence or another mutual information.
 
     Notes
     -----
-    Certificates of early releases state no coverage, and may describe the evidence in other words. Still earlier ones
-    do not state the information. ``verify`` accepts both.
+    Certificates of early releases do not state the coverage, and may describe the evidence in other words. Still
+    earlier ones do not state the mutual information. ``verify`` accepts both.
 
     Examples
     --------

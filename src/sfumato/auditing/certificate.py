@@ -46,41 +46,42 @@ _FILE_WORDS: dict[Coverage, str] = {"all": "all", "some": "some", "surrogate": "
 
 @dataclass(frozen=True, repr=False)
 class Certificate(Result):
-    """An exact statement that a mechanism obeys a policy, or where it does not.
+    """Exact statement that a mechanism obeys a policy, or where it violates the policy; the result of :func:`audit`.
 
     A certificate is true if the mechanism obeys the policy: ``if certificate: ...``.
 
     Parameters
     ----------
     holds
-        Whether the mechanism obeys the policy: every column of its law lies in the cone of the policy, and the sampler
-        has no fault.
+        Whether the mechanism obeys the policy: every output satisfies every rule, and the sampler has no fault.
     worst
-        The constraint that is closest to being violated, or violated the most, in exact rationals. Likelihoods are
-        known up to a factor that is common to the output.
+        The rule that is violated most, or closest to being violated, in exact rationals. Its two sides are known up to
+        a common factor.
     output
-        Serialized report at which the worst constraint occurs, in hexadecimal digits.
+        Serialized report at which the worst rule occurs, in hexadecimal digits; None if no rule applies.
     fault
-        Fault of the sampler, or None.
+        Fault of the sampler in words, or None.
     evidence
-        Description of the law that was compared, and how much of it was read from the sampler.
+        Which output distribution was compared with the policy, and how much of it was read from the sampler, in words.
     mechanism
-        Spec of the mechanism.
+        The mechanism as a JSON-compatible dict, from which it can be built again.
     policy
-        Document of the policy.
+        The policy as a JSON-compatible dict, from :meth:`Policy.to_dict`.
     coverage
-        How much of the sampler was read:
+        How much of the sampler the audit read:
 
         - ``"all"``: every branch of every value;
-        - ``"some"``: every branch of some values, and the stated law for the others;
-        - ``"surrogate"``: only a sampler of the same class over fewer values;
+        - ``"some"``: every branch of some values; for the others, the audit used the output probabilities that the
+          mechanism states;
+        - ``"surrogate"``: only a smaller instance of the same class, over fewer values;
         - ``"none"``: nothing;
         - None: not stated, in certificates of early releases.
     information
-        For a prior policy whose whole law was read: the mutual information in nats between a value drawn from the prior
-        and its report.
+        Mutual information in nats between a value drawn from the prior and its report. None unless the policy is a
+        :class:`Prior` policy and the audit read the sampler for every value.
     information_bound
-        For a prior policy: an upper bound on the mutual information of every mechanism that obeys it.
+        Upper bound on the mutual information of every mechanism that obeys the policy, in nats; None unless the policy
+        is a :class:`Prior` policy.
 
     See Also
     --------
@@ -112,12 +113,12 @@ class Certificate(Result):
 
     @property
     def mechanism_hash(self) -> str:
-        """Hash of the audited mechanism."""
+        """SHA-256 of the canonical JSON of the audited mechanism, in hexadecimal."""
         return canonical_hash(self.mechanism)
 
     @property
     def policy_hash(self) -> str:
-        """Hash of the policy that the mechanism was audited against."""
+        """SHA-256 of the canonical JSON of the policy that the mechanism was audited against, in hexadecimal."""
         return canonical_hash(self.policy)
 
     def __hash__(self) -> int:
@@ -129,7 +130,8 @@ class Certificate(Result):
         Parameters
         ----------
         coverage
-            How much of the sampler must have been read: ``"all"``, ``"some"``, ``"surrogate"`` or ``"none"``.
+            How much of the sampler the audit must have read, at least: ``"all"``, ``"some"``, ``"surrogate"`` or
+            ``"none"``, from most to least. See :class:`Certificate`.
 
         Returns
         -------
@@ -160,12 +162,12 @@ class Certificate(Result):
         return self
 
     def summary(self) -> str:
-        """Return the result as one sentence.
+        """Return the result in words, such as "randomized-response obeys the uniform policy: …".
 
         Returns
         -------
         str
-            A sentence with the mechanism, the policy and the tightest constraint.
+            One sentence with the mechanism, the policy and the rule that is closest to being violated.
         """
         name, kind = self.mechanism["mechanism"], self.policy["policy"]["kind"]
         if self.fault:
@@ -212,7 +214,7 @@ class Certificate(Result):
         }
 
     def plot(self) -> Figure:
-        """Draw the allowed epsilon and the one that the audit found.
+        """Draw the epsilon that the policy allows and the largest one that the audit found.
 
         Requires matplotlib.
 
@@ -228,24 +230,31 @@ class Certificate(Result):
         return self.summary()
 
     def verify(self) -> Certificate:
-        """Repeat the audit and compare its result with this certificate; see :func:`sfumato.verify`.
+        """Repeat the audit, and check that it has the result that this certificate states.
+
+        ``certificate.verify()`` is the same as ``sfumato.verify(certificate)``.
 
         Returns
         -------
         Certificate
             The certificate of the repeated audit.
+
+        Raises
+        ------
+        InvalidInput
+            If the repeated audit has another result.
         """
         from sfumato.auditing.audits import verify
 
         return verify(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the certificate as a document of plain JSON types.
+        """Return the certificate as a JSON-compatible dict, with the whole mechanism and the whole policy.
 
         Returns
         -------
         dict
-            The document that :meth:`to_json` writes and :meth:`from_dict` reads.
+            The dict that :meth:`from_dict` reads.
         """
         return copy.deepcopy(self._document())
 
@@ -282,7 +291,7 @@ class Certificate(Result):
         Returns
         -------
         str
-            The document that :meth:`from_json` reads.
+            The JSON string that :meth:`from_json` reads.
         """
         return json.dumps(self._document(), indent=2, ensure_ascii=False) + "\n"
 
@@ -290,17 +299,17 @@ class Certificate(Result):
     def from_json(cls, text: str) -> Certificate:
         """Read a certificate from a JSON string.
 
-        Reading does not check that the statement is true. Call :meth:`verify` before you trust it.
+        This method does not check that the certificate is true. Call :meth:`verify` before you trust it.
 
         Parameters
         ----------
         text
-            Document that :meth:`to_json` returned.
+            JSON string that :meth:`to_json` returned.
 
         Returns
         -------
         Certificate
-            The certificate.
+            The certificate that was serialized.
 
         Raises
         ------
@@ -319,19 +328,19 @@ class Certificate(Result):
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> Certificate:
-        """Read a certificate from a document.
+        """Return the certificate that :meth:`to_dict` serialized.
 
-        Reading does not check that the statement is true. Call :meth:`verify` before you trust it.
+        This method does not check that the certificate is true. Call :meth:`verify` before you trust it.
 
         Parameters
         ----------
         document
-            Document that :meth:`to_dict` returned.
+            Dict that :meth:`to_dict` returned.
 
         Returns
         -------
         Certificate
-            The certificate.
+            The certificate that was serialized.
 
         Raises
         ------

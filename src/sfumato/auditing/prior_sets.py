@@ -40,9 +40,10 @@ Distribution = tuple[Fraction, ...]
 
 
 class PriorSet(ABC):
-    """A convex set of priors over a domain.
+    """Base class of convex sets of priors, against which :func:`audit_priors` audits a mechanism.
 
-    Subclasses define :meth:`extremes`.
+    A prior is a probability distribution over the values of a domain. Use :class:`PriorBox` or :class:`PriorMixtures`,
+    or define :meth:`extremes` in a subclass.
 
     Attributes
     ----------
@@ -54,29 +55,33 @@ class PriorSet(ABC):
 
     @abstractmethod
     def extremes(self, likelihoods: Sequence[Fraction]) -> Iterator[Distribution]:
-        """Yield priors that minimize and maximize the average of likelihoods over the whole set.
+        """Yield priors of the set that minimize and maximize the average likelihood of an output.
+
+        The average likelihood under a prior π is Σ_x π(x)·Q(y|x), where Q(y|x) is the probability of the output y for
+        value x.
 
         Parameters
         ----------
         likelihoods
-            Likelihood of one output for each value.
+            Probability Q(y|x) of one output for each value, in domain order.
 
         Yields
         ------
         tuple of Fraction
-            A prior. The smallest and the greatest average over the set occur among the priors yielded.
+            A prior in domain order. One of the yielded priors has the smallest average of the whole set, and one the
+            greatest.
         """
 
 
 class PriorMixtures(PriorSet):
-    """All mixtures of a few priors.
+    """Set of all mixtures (weighted averages) of a few priors.
 
     Parameters
     ----------
     domain
         Domain of the priors.
     priors
-        At least one prior. Each is a list in the order of the domain, or has labels (a mapping, a pandas Series).
+        At least one prior: the probability of each value, in domain order or with labels (a mapping, a pandas Series).
 
     Raises
     ------
@@ -105,17 +110,17 @@ class PriorMixtures(PriorSet):
 
 
 class PriorBox(PriorSet):
-    """All priors with ``low[x] ≤ π_x ≤ high[x]``.
+    """Set of all priors whose probabilities lie between a lower and an upper limit for each value.
 
-    For two values this is an interval, and for more values a box intersected with the simplex.
+    The set contains the distributions π over the domain with ``low[x] ≤ π[x] ≤ high[x]`` for every value x.
 
     Parameters
     ----------
     domain
         Domain of the priors.
     low
-        Smallest probability of each value: a list in the order of the domain, or a mapping or pandas Series that is
-        aligned by label.
+        Smallest probability of each value: a list in domain order, or a mapping or pandas Series with the values as
+        labels.
     high
         Greatest probability of each value, in the same form.
 
@@ -147,21 +152,21 @@ class PriorBox(PriorSet):
 
     @classmethod
     def around(cls, domain: Domain, prior: Sequence[Any] | Mapping[Any, Any], radius: Any) -> PriorBox:
-        """Return the set of priors that differ from one prior by at most ``radius`` in each probability.
+        """Return the set of priors that differ from a given prior by at most ``radius`` in each probability.
 
         Parameters
         ----------
         domain
             Domain of the priors.
         prior
-            Prior in the center.
+            Prior in the center: the probability of each value, in domain order or with labels.
         radius
             Maximum difference of each probability, at least 0.
 
         Returns
         -------
         PriorBox
-            The set of priors.
+            The set of priors; its limits are cut to [0, 1].
 
         Raises
         ------
@@ -202,17 +207,18 @@ class PriorBox(PriorSet):
 
 @dataclass(frozen=True, repr=False)
 class PriorSetAudit(Result):
-    """The result of an audit against a set of priors.
+    """Result of :func:`audit_priors`: whether a mechanism obeys a prior policy under every prior of a set.
 
     Parameters
     ----------
     certificate
-        Certificate of the audit at the worst prior; anyone can verify it.
+        Certificate of the audit at the worst prior; :func:`verify` checks it.
     prior
-        The worst prior of the set.
+        The worst prior of the set: the one under which the mechanism needs the greatest epsilon. Exact, in domain
+        order.
     epsilon
-        Smallest level that the mechanism satisfies for every prior of the set, as a double; infinite if there is none.
-        ``holds`` is decided exactly.
+        Smallest epsilon at which the mechanism obeys the prior policy under every prior of the set, as a float;
+        infinite if no finite epsilon suffices. :attr:`holds` is decided exactly and does not use this float.
 
     See Also
     --------
@@ -234,16 +240,16 @@ class PriorSetAudit(Result):
 
     @property
     def holds(self) -> bool:
-        """Whether the mechanism obeys the policy under every prior of the set."""
+        """Whether the mechanism obeys the prior policy under every prior of the set; decided exactly."""
         return self.certificate.holds
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as a document of plain JSON types, with exact fractions as strings.
+        """Return the result as a JSON-compatible dict, with exact fractions as strings.
 
         Returns
         -------
         dict
-            The document that :meth:`from_dict` reads.
+            The dict that :meth:`from_dict` reads.
         """
         prior = [str(probability) for probability in self.prior]
         return {"certificate": self.certificate.to_dict(), "prior": prior, "epsilon": number_document(self.epsilon)}
@@ -251,22 +257,22 @@ class PriorSetAudit(Result):
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> PriorSetAudit:
-        """Read a result from a document.
+        """Return the result that :meth:`to_dict` serialized.
 
         Parameters
         ----------
         document
-            Document that :meth:`to_dict` returned.
+            Dict that :meth:`to_dict` returned.
 
         Returns
         -------
         PriorSetAudit
-            An equal result.
+            The result that was serialized.
 
         Raises
         ------
         InvalidInput
-            If the document is incomplete, or the prior is not a distribution.
+            If the dict is incomplete, or if its prior is not a distribution.
         """
         parts = check_keys("PriorSetAudit", "the document", document, required=("certificate", "prior", "epsilon"))
         certificate = Certificate.from_dict(parts["certificate"])
@@ -294,25 +300,26 @@ def audit_priors(
     epsilon: EpsilonLike,
     side: str = "both",
 ) -> PriorSetAudit:
-    """Decide whether a mechanism obeys a prior policy under every prior of a set.
+    """Decide exactly whether a mechanism obeys a prior policy under every prior of a set.
 
-    The decision is exact.
+    Use it if the true prior is not known exactly: a mechanism that was designed for one prior may violate the policy
+    under another one.
 
     Parameters
     ----------
     mechanism
-        Mechanism to audit.
+        Mechanism to audit; its outputs must be few enough to enumerate.
     priors
-        A :class:`PriorSet`, or a list of priors, which represents all their mixtures.
+        A :class:`PriorBox` or another :class:`PriorSet`, or a list of priors, which stands for all their mixtures.
     epsilon
-        Level of the prior policy.
+        Privacy level ε of the prior policy.
     side
-        Side of the prior policy, as in :class:`Prior`.
+        ``"both"``, ``"upper"`` or ``"lower"``, as in :class:`Prior`.
 
     Returns
     -------
     PriorSetAudit
-        The result at the worst prior.
+        The result under the worst prior of the set.
 
     Raises
     ------

@@ -51,19 +51,21 @@ _ENDS = [(Fraction(0), Fraction(1)), (Fraction(1), Fraction(0))]
 
 @dataclass(frozen=True, repr=False)
 class ErrorRegion(Result):
-    """The errors that tests of one value against another can achieve.
+    """The pairs of errors that tests can achieve when they distinguish two values by one report.
 
-    The region consists of the points on or above the curve through ``points``. Each point is a pair of false alarm and
-    missed detection.
+    A test looks at one report and decides for ``x`` or for ``other``. Its *false alarm* is the probability that it
+    decides for ``x`` if the value is ``other``. Its *missed detection* is the probability that it decides for ``other``
+    if the value is ``x``. The region consists of the points (false alarm, missed detection) on or above the curve
+    through ``points``, which are the errors of the best tests.
 
     Parameters
     ----------
     x
         The value that a test detects.
     other
-        The value that it is distinguished from.
+        The value from which the test distinguishes ``x``.
     points
-        Corners of the curve as exact fractions, from (0, 1) to (1, 0).
+        Corners of the curve as exact fractions (false alarm, missed detection), from (0, 1) to (1, 0).
 
     See Also
     --------
@@ -83,24 +85,25 @@ class ErrorRegion(Result):
 
     @property
     def vertices(self) -> npt.NDArray[np.float64]:
-        """The corners of the curve in doubles: false alarm and missed detection, from (0, 1) to (1, 0)."""
+        """The corners of the curve from (0, 1) to (1, 0): floats of shape (n, 2), false alarm and missed detection."""
         return np.array(self.points, dtype=np.float64)
 
     def contains(self, region: ErrorRegion) -> bool:
-        """Return whether this region contains another one. The decision is exact.
+        """Return whether this region contains another one; the decision is exact.
 
-        For two values this is Blackwell's order: reports of the other mechanism can be computed from reports of this
-        one.
+        A larger region means that reports distinguish the two values better. If this region contains the other one,
+        reports of the other mechanism could be computed from reports of this one, for these two values (Blackwell's
+        order).
 
         Parameters
         ----------
         region
-            Region of the same pair of values.
+            Region of another mechanism, for the same ``x`` and ``other``.
 
         Returns
         -------
         bool
-            Whether every test of the other region has its errors in this region too.
+            Whether this region contains the errors of every test in the other region.
         """
         _check_pair(self, region)
         return all(
@@ -110,12 +113,12 @@ class ErrorRegion(Result):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the region as a document of plain JSON types, with exact fractions as strings.
+        """Return the region as a JSON-compatible dict, with exact fractions as strings.
 
         Returns
         -------
         dict
-            The document that :meth:`from_dict` reads.
+            The dict that :meth:`from_dict` reads.
         """
         points = [[str(alarm), str(missed)] for alarm, missed in self.points]
         return {"x": label_document(self.x), "other": label_document(self.other), "points": points}
@@ -123,17 +126,17 @@ class ErrorRegion(Result):
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> ErrorRegion:
-        """Read a region from a document.
+        """Return the region that :meth:`to_dict` serialized.
 
         Parameters
         ----------
         document
-            Document that :meth:`to_dict` returned.
+            Dict that :meth:`to_dict` returned.
 
         Returns
         -------
         ErrorRegion
-            An equal region.
+            The region that was serialized.
 
         Raises
         ------
@@ -152,9 +155,10 @@ class ErrorRegion(Result):
         return cls(read_label(parts["x"]), read_label(parts["other"]), tuple(points))
 
     def plot(self) -> Figure:
-        """Draw the errors of the best tests.
+        """Draw the false alarm and the missed detection of the best tests of ``x`` against ``other``.
 
-        Requires matplotlib.
+        The horizontal axis is the false alarm, the vertical axis the missed detection. Every test that uses one report
+        lies on or above the curve. Requires matplotlib.
 
         Returns
         -------
@@ -176,18 +180,22 @@ class ErrorRegion(Result):
 
 @dataclass(frozen=True, repr=False)
 class PolicyRegion(Result):
-    """The errors that a policy allows for tests of one value against another.
+    """The pairs of errors that a policy allows for tests that distinguish two values by one report.
+
+    A test looks at one report and decides for ``x`` or for ``other``. Its *false alarm* is the probability that it
+    decides for ``x`` if the value is ``other``. Its *missed detection* is the probability that it decides for ``other``
+    if the value is ``x``.
 
     Parameters
     ----------
     x
         The value that a test detects.
     other
-        The value that it is distinguished from.
+        The value from which the test distinguishes ``x``.
     epsilon
-        Level E[x, other].
+        Effective epsilon E[x, other]: an output is at most e^epsilon times likelier for ``x`` than for ``other``.
     epsilon_back
-        Level E[other, x].
+        Effective epsilon E[other, x] in the opposite direction.
 
     See Also
     --------
@@ -195,8 +203,9 @@ class PolicyRegion(Result):
 
     Notes
     -----
-    The region is ``alarm + e^E[other,x]·missed ≥ 1`` and ``e^E[x,other]·alarm + missed ≥ 1``. An infinite level
-    requires nothing, even if the error that it multiplies is zero.
+    The region is ``alarm + e^E[other,x]·missed ≥ 1`` and ``e^E[x,other]·alarm + missed ≥ 1``, where ``alarm`` is the
+    false alarm and ``missed`` the missed detection. An infinite epsilon requires nothing, even if the error that it
+    multiplies is zero.
 
     Examples
     --------
@@ -214,7 +223,7 @@ class PolicyRegion(Result):
 
     @property
     def vertices(self) -> npt.NDArray[np.float64]:
-        """The corners of the curve in doubles, from (0, 1) to (1, 0)."""
+        """The corners of the curve from (0, 1) to (1, 0): floats of shape (n, 2), false alarm and missed detection."""
         # The intersection of both bounds is the error of the best mechanism for two values (Acharya et al. 2020, proof
         # of Thm 2).
         a, b = np.exp(-float(self.epsilon)), np.exp(-float(self.epsilon_back))
@@ -225,17 +234,21 @@ class PolicyRegion(Result):
         return np.array([[0.0, 1.0], [a * left_b / whole, b * left_a / whole], [1.0, 0.0]])
 
     def contains(self, region: ErrorRegion) -> bool:
-        """Return whether the policy allows the errors of every test. The decision is certified.
+        """Return whether the policy allows all errors that tests can achieve with reports of a mechanism.
+
+        If it does, the mechanism obeys the rules between ``x`` and ``other``. Exact arithmetic decides, so rounding
+        cannot change the answer.
 
         Parameters
         ----------
         region
-            Region of a mechanism, for the same pair of values.
+            Region of the mechanism from :func:`error_region`, for the same ``x`` and ``other``.
 
         Returns
         -------
         bool
-            Whether no test has smaller errors than the policy allows.
+            True if every point of ``region`` lies in this region; False if some test has errors that the policy
+            forbids.
         """
         _check_pair(self, region)
         return not any(
@@ -244,12 +257,12 @@ class PolicyRegion(Result):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the region as a document of plain JSON types, with exact levels as strings.
+        """Return the region as a JSON-compatible dict, with exact epsilons as strings.
 
         Returns
         -------
         dict
-            The document that :meth:`from_dict` reads.
+            The dict that :meth:`from_dict` reads.
         """
         return {
             "x": label_document(self.x),
@@ -261,17 +274,22 @@ class PolicyRegion(Result):
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> PolicyRegion:
-        """Read a region from a document.
+        """Return the region that :meth:`to_dict` serialized.
 
         Parameters
         ----------
         document
-            Document that :meth:`to_dict` returned.
+            Dict that :meth:`to_dict` returned.
 
         Returns
         -------
         PolicyRegion
-            An equal region.
+            The region that was serialized.
+
+        Raises
+        ------
+        InvalidInput
+            If a key is missing or unknown, or if a level is not an epsilon.
         """
         keys = ("x", "other", "epsilon", "epsilon_back")
         parts = check_keys("PolicyRegion", "the document", document, required=keys)
@@ -279,9 +297,10 @@ class PolicyRegion(Result):
         return cls(read_label(parts["x"]), read_label(parts["other"]), *epsilons)
 
     def plot(self) -> Figure:
-        """Draw the errors that the policy allows.
+        """Draw the smallest false alarm and missed detection that the policy allows.
 
-        Requires matplotlib.
+        The horizontal axis is the false alarm, the vertical axis the missed detection. A test of ``x`` against
+        ``other`` may lie on or above the curve. Requires matplotlib.
 
         Returns
         -------
@@ -307,25 +326,33 @@ def _corners(vertices: Floats) -> Mapping[str, Sequence[Any]]:
 
 
 def error_region(mechanism: Mechanism | Channel, x: object, other: object) -> ErrorRegion:
-    """Return the errors that tests can achieve with one report of a mechanism.
+    """Return the pairs of errors that tests can achieve with one report of a mechanism.
+
+    A test decides from one report whether the value is ``x`` or ``other``. Its errors are the false alarm (it decides
+    for ``x``, but the value is ``other``) and the missed detection (it decides for ``other``, but the value is ``x``).
 
     Parameters
     ----------
     mechanism
-        Mechanism whose outputs can be enumerated, or a channel.
+        Mechanism whose outputs can be enumerated, or a :class:`Channel`, a table of output probabilities Q(y|x).
     x
         The value that a test detects.
     other
-        The value that it is distinguished from.
+        The value from which the test distinguishes ``x``.
 
     Returns
     -------
     ErrorRegion
-        The region of false alarm and missed detection.
+        The region of pairs (false alarm, missed detection).
+
+    Raises
+    ------
+    InvalidInput
+        If a value is not in the domain, or if both are the same value.
 
     Notes
     -----
-    By the Neyman-Pearson lemma, the best tests say "x" on the outputs with the greatest likelihood ratios.
+    By the Neyman-Pearson lemma, the best tests decide for ``x`` on the outputs with the greatest likelihood ratios.
 
     Examples
     --------
@@ -357,28 +384,31 @@ def error_region(mechanism: Mechanism | Channel, x: object, other: object) -> Er
 
 
 def policy_region(policy: Policy, x: object, other: object) -> PolicyRegion:
-    """Return the errors that a policy on pairs allows for tests of one value against another.
+    """Return the pairs of errors that a policy allows for tests that distinguish two values by one report.
 
-    The region uses the effective levels of the policy, which all its constraints imply together.
+    A test decides from one report whether the value is ``x`` or ``other``. Its errors are the false alarm (it decides
+    for ``x``, but the value is ``other``) and the missed detection (it decides for ``other``, but the value is ``x``).
 
     Parameters
     ----------
     policy
-        A policy on pairs of values.
+        A policy on pairs of values: Uniform, HighLow, Blocks, Metric or Pairwise.
     x
         The value that a test detects.
     other
-        The value that it is distinguished from.
+        The value from which the test distinguishes ``x``.
 
     Returns
     -------
     PolicyRegion
-        The region of false alarm and missed detection.
+        The region of pairs (false alarm, missed detection). It uses the effective epsilons between ``x`` and ``other``:
+        the smallest ones that follow from all rules of the policy (see :meth:`PairwisePolicy.effective_epsilon`).
 
     Raises
     ------
     InvalidInput
-        If the policy does not constrain pairs of values.
+        If the policy does not constrain pairs of values, if a value is not in the domain, or if both are the same
+        value.
 
     Examples
     --------

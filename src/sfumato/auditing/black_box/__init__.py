@@ -56,7 +56,8 @@ def audit_sampler(
 ) -> SamplerAudit:
     """Search for evidence that a sampler violates a policy.
 
-    A violation that the audit reports is proved at the stated confidence. **If the audit finds no violation, that
+    The audit calls the sampler many times and compares the frequencies of its outputs for a few values. A violation
+    that the audit reports is proved at the confidence level ``confidence``. **If the audit finds no violation, that
     proves nothing.**
 
     Parameters
@@ -67,18 +68,18 @@ def audit_sampler(
     policy
         Policy that the sampler should obey.
     trials
-        Number of outputs per value, at least 1,000.
+        Number of outputs to draw per value, at least 1,000.
     confidence
-        Probability with which a sampler that obeys the policy is not accused. This requires independent calls: if a
-        sampler stores its answers, clear its memory before each call.
+        Confidence level: a sampler that obeys the policy passes the audit with at least this probability. This requires
+        that calls are independent: if a sampler stores its answers, clear its memory before each call.
     values
-        Values to compare. The default is up to four values spread over the domain, including two at the smallest
+        Values to compare. The default is up to four values spread over the domain, including a pair with the smallest
         epsilon of the policy.
     batch
         Whether the function is ``sampler(value, n)`` and returns n outputs, as a list or as an array whose first axis
         has length n.
     progress
-        A function that is called after each block of calls with a :class:`Progress`.
+        A function that is called with a :class:`Progress` after each block of calls.
 
     Returns
     -------
@@ -90,12 +91,13 @@ def audit_sampler(
     InvalidInput
         If a parameter is invalid, or the outputs have different or unsupported types.
     Undecided
-        If the policy constrains no two values directly.
+        If the policy sets no limit between any two values, or only limits between mixtures of values.
 
     Notes
     -----
-    The sampler is called in blocks, so memory stays bounded. Limits on probabilities are certified Clopper-Pearson
-    limits.
+    The audit chooses sets of outputs (events) on the first half of the outputs and tests them on the second half.
+    Clopper-Pearson limits bound the probability of each event, with a Bonferroni correction over all tests. The sampler
+    is called in blocks, so memory stays bounded.
 
     Examples
     --------

@@ -40,32 +40,37 @@ _KEYS = (
 
 @dataclass(frozen=True, repr=False)
 class SamplerAudit(Result):
-    """The result of a black-box audit: a lower bound on epsilon, never an upper one.
+    """Result of :func:`audit_sampler`: a lower bound on the epsilon of a sampler, never an upper bound.
+
+    The audit counts how often the outputs of two values fall into a set of outputs, the *event*. Different counts prove
+    that the sampler distinguishes the two values.
 
     Parameters
     ----------
     violated
-        Whether the bound exceeds ``epsilon``. False means that the audit found no violation, which proves nothing.
+        Whether the lower bound exceeds ``epsilon``. False means that the audit found no violation, which proves
+        nothing.
     epsilon_lower
-        Lower bound on the epsilon between the two values, at the stated confidence.
+        Lower bound on the epsilon of the sampler between the two values, at the confidence level :attr:`confidence`.
     epsilon
         Epsilon that the policy allows between the two values.
     pair
         The two values.
     event
-        Description of the outputs that distinguish the two values.
+        Description of the event that distinguishes the two values best.
     counts
         Number of tested outputs in the event, for the first value and for the second.
     tested
-        Number of outputs of each value on which the events were tested.
+        Number of outputs of each value on which events were tested; the other outputs served to choose the events.
     trials
         Number of outputs that were drawn for each value.
     alpha
-        Maximum probability that a sampler that obeys the policy is accused: 1 minus the confidence.
+        Maximum probability that the audit reports a violation of a sampler that obeys the policy.
     tests
         Number of events that were tested in total.
     plain
-        If the event is a learned score: the strongest violation with an event that a person can check by eye, or None.
+        Second result with an event that a person can check by eye, if ``event`` is a learned score and such an event
+        also shows a violation; otherwise None.
 
     See Also
     --------
@@ -96,11 +101,14 @@ class SamplerAudit(Result):
 
     @property
     def confidence(self) -> float:
-        """Smallest probability that a sampler that obeys the policy is not accused."""
+        """Confidence level of the audit, 1 - ``alpha``.
+
+        A sampler that obeys the policy passes the audit with at least this probability.
+        """
         return float(1 - exact_fraction(self.alpha))
 
     def raise_if_violated(self) -> SamplerAudit:
-        """Return this result if no violation was found, and raise otherwise.
+        """Return this result if the audit found no violation, and raise otherwise.
 
         Returns
         -------
@@ -110,19 +118,19 @@ class SamplerAudit(Result):
         Raises
         ------
         PolicyViolated
-            If the sampler violates the policy.
+            If the audit proved at its confidence level that the sampler violates the policy.
         """
         if self.violated:
             raise PolicyViolated(f"{self.summary()}. Do not use this sampler.")
         return self
 
     def summary(self) -> str:
-        """Return the result as text for people.
+        """Return the verdict, the evidence and the confidence level in words.
 
         Returns
         -------
         str
-            The verdict, the evidence and the confidence.
+            One line of English.
         """
         plain = "" if self.plain is None else f"; with an event that is easy to check, {self.plain._finding()}"
         return f"{self._verdict()}: {self._finding()}{plain} (confidence {percent(self.confidence)})"
@@ -143,12 +151,12 @@ class SamplerAudit(Result):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as a document of plain JSON types.
+        """Return the result as a JSON-compatible dict.
 
         Returns
         -------
         dict
-            The document that :meth:`from_dict` reads.
+            The dict that :meth:`from_dict` reads; the key ``"level"`` has the allowed epsilon as a string.
         """
         document = {"level" if name == "epsilon" else name: value for name, value in vars(self).items()}
         return {
@@ -163,22 +171,22 @@ class SamplerAudit(Result):
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> SamplerAudit:
-        """Read a result from a document. Its statements are not checked again.
+        """Return the result that :meth:`to_dict` serialized, without checking that its statements are true.
 
         Parameters
         ----------
         document
-            Document that :meth:`to_dict` returned.
+            Dict that :meth:`to_dict` returned.
 
         Returns
         -------
         SamplerAudit
-            An equal result.
+            The result that was serialized.
 
         Raises
         ------
         InvalidInput
-            If the document is incomplete, or a count exceeds the number of tested outputs.
+            If the dict is incomplete, or a count exceeds the number of tested outputs.
         """
         subject = "SamplerAudit"
         parts = check_keys(subject, "the document", document, required=_KEYS)
@@ -207,7 +215,7 @@ class SamplerAudit(Result):
         Returns
         -------
         str
-            The document of :meth:`to_dict` as JSON.
+            The dict of :meth:`to_dict` as JSON.
         """
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
 
@@ -226,7 +234,7 @@ class SamplerAudit(Result):
         }
 
     def plot(self) -> Figure:
-        """Draw the allowed epsilon and the lower bound that the audit found.
+        """Draw the epsilon that the policy allows and the lower bound that the audit found.
 
         Requires matplotlib.
 
