@@ -130,10 +130,11 @@ class SecureStream:
 
 
 class InsecureSeeded:
-    """Reproducible random stream for simulations and tests.
+    """Reproducible source of randomness for simulations and tests; pass it as ``stream=``.
 
-    **Anyone who knows the seed can undo the randomization.** Never use it for the reports of real people. The same seed
-    gives the same reports for the same sequence of calls; each call continues where the previous one ended.
+    **Anyone who knows the seed can undo the randomization.** Never use it for the reports of real people. Two objects
+    with the same seed give the same reports for the same sequence of calls. Each call continues the random numbers
+    where the previous call ended.
 
     Parameters
     ----------
@@ -164,17 +165,18 @@ class InsecureSeeded:
         self._lock = threading.Lock()
 
     def reserve(self, chunks: int) -> tuple[bytes, int]:
-        """Reserve chunks of the stream that no earlier call returned.
+        """Reserve the next chunks of random bytes; samplers call this method.
 
         Parameters
         ----------
         chunks
-            Number of chunks.
+            Number of chunks to reserve.
 
         Returns
         -------
-        tuple
-            The key of the seed, and the number of the first reserved chunk.
+        tuple of bytes and int
+            The cipher key that the seed determines, and the number of the first reserved chunk. No other call
+            of this object returns the same chunks.
         """
         with self._lock:
             first = self._next

@@ -80,10 +80,10 @@ _NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?(/\d+)?$")
 
 @functools.total_ordering
 class Epsilon:
-    """Exact privacy level: ``rational + Σ exponent·ln prime``, or infinity.
+    """Exact privacy level: a rational number plus rational multiples of logarithms such as ln 3, or infinity.
 
     Epsilons are compared, added, and multiplied by integers and fractions, all exactly. ``float(epsilon)`` is the
-    nearest float.
+    nearest float, and ``str(epsilon)`` a string that ``Epsilon`` reads.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ class Epsilon:
         return math.prod((Fraction(p) ** int(c) for p, c in self.logs), start=Fraction(1))
 
     def exp_bounds(self) -> tuple[int, int, int]:
-        """Return integer bounds on e^ε.
+        """Return integer lower and upper bounds on e^ε, scaled by a power of two.
 
         Returns
         -------
@@ -290,15 +290,15 @@ class Epsilon:
         return math.nextafter(nearest, math.inf)
 
     def as_promise(self) -> Epsilon:
-        """Return this epsilon, or a slightly larger one if this one cannot be written in a document.
+        """Return this epsilon, or a slightly larger one if this one cannot be written to a file.
 
-        Sums of accepted epsilons may exceed the largest epsilon or have a very long denominator. A larger epsilon is a
-        weaker promise, so a policy may state it instead of the sum. A mechanism must not use it.
+        The sum of two valid epsilons may exceed 10^12 or have a very long denominator. A policy may state a larger
+        epsilon instead, because that is a weaker promise. A mechanism must not use the larger one.
 
         Returns
         -------
         Epsilon
-            The epsilon itself, a rational above it, or infinity if it exceeds 10^12.
+            This epsilon, a rational number slightly above it, or infinity if it exceeds 10^12.
         """
         if self.is_infinite or self > _LARGEST_EPSILON:
             return INFINITE
@@ -310,7 +310,9 @@ class Epsilon:
         return Epsilon._of(Fraction(math.ceil(Fraction(int(above.p), int(above.q)) * 2**_BOUND_BITS), 2**_BOUND_BITS))
 
     def exp(self) -> float:
-        """Return e^ε as a float, for risks and plots; never use it for a privacy decision.
+        """Return e^ε as a float, for error estimates and plots.
+
+        Privacy decisions use :meth:`exp_bounds` instead, because a float may be rounded down.
 
         Returns
         -------

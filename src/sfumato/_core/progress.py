@@ -10,7 +10,7 @@ __all__ = ["Progress", "ProgressCallback"]
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a long computation: the argument of every ``progress=`` callback.
+    """Progress of a long computation, which functions pass to their ``progress=`` callback.
 
     Parameters
     ----------
@@ -22,10 +22,11 @@ class Progress:
         Name of the units, in the plural: ``"reports"``, ``"values"``, ``"people"``, ``"calls"``, ``"rounds"`` or
         ``"cases"``.
     value
-        Utility of the best mechanism that a search has found so far; None for other computations.
-    bound
-        Value that no mechanism improves on, as far as the search has proved one; None before that, and for other
+        In a search for an optimal mechanism: the objective value of the best mechanism so far. None in other
         computations.
+    bound
+        In such a search: the best proved bound on the objective, which no mechanism can improve on. None before a bound
+        is proved, and in other computations.
 
     Examples
     --------

@@ -24,9 +24,10 @@ from sfumato.errors import InvalidInput
 
 
 class Domain:
-    """Finite set of distinct labels in a fixed order; immutable and hashable.
+    """The finite set of values that an answer can have: distinct labels in a fixed order; immutable and hashable.
 
-    The classmethods :meth:`range`, :meth:`grid` and :meth:`product` describe large domains without listing their
+    Each value has an index, its position in this order. Arrays "in domain order" have one entry per value, by index.
+    The class methods :meth:`range`, :meth:`grid` and :meth:`product` describe large domains without listing their
     labels.
 
     Parameters
@@ -154,26 +155,27 @@ class Domain:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], *, base: Path | str | None = None) -> Domain:
-        """Return the domain that a document describes.
+        """Return the domain that a dict describes, such as the ``[domain]`` table of a policy file.
 
         Parameters
         ----------
         document
-            A mapping with exactly one of the keys ``"values"``, ``"size"``, ``"grid"``, ``"product"`` and ``"file"``,
-            as from :meth:`to_dict`. A file contains string labels: one per line, or in a CSV column with a header row.
-            Files named ``.csv``, and files with the key ``"column"``, are read as CSV. Blank lines are ignored.
+            A mapping with one of the keys ``"values"``, ``"size"``, ``"grid"``, ``"product"`` and ``"file"``, as
+            :meth:`to_dict` returns it. The key ``"file"`` names a file with string labels: one per line, or in a CSV
+            column with a header row. A file is read as CSV if its name ends in ``.csv``, or if the key ``"column"``
+            names a column. Blank lines are ignored.
         base
-            Folder that contains the files. A document with ``"file"`` is rejected if it is None.
+            Folder to which the path under ``"file"`` is relative. If it is None, the key ``"file"`` is rejected.
 
         Returns
         -------
         Domain
-            The described domain.
+            The domain.
 
         Raises
         ------
         InvalidInput
-            If the document is malformed or a file cannot be read.
+            If the mapping is malformed or a file cannot be read.
 
         Examples
         --------
@@ -184,18 +186,18 @@ class Domain:
         return cls._of(read_document(document, None if base is None else Path(base), at))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a document for JSON or TOML that describes this domain.
+        """Return a dict for JSON or TOML that describes this domain.
 
         Returns
         -------
         dict
-            A document from which :meth:`from_dict` builds an equal domain.
+            A dict from which :meth:`from_dict` builds an equal domain, such as ``{"values": ["yes", "no"]}``.
         """
         return self._kind.document()
 
     @property
     def kind(self) -> Literal["list", "range", "grid", "product"]:
-        """How the domain was described: ``"list"``, ``"range"``, ``"grid"`` or ``"product"``."""
+        """How the domain is stored: ``"list"``, ``"range"``, ``"grid"`` or ``"product"``."""
         return self._kind.name
 
     @property
@@ -205,34 +207,38 @@ class Domain:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The sizes of the factors of a product, rows and columns of a grid, or ``(size,)``."""
+        """Tuple of sizes: of the factors of a product, (rows, columns) of a grid, or ``(size,)`` of other domains."""
         return self._kind.shape
 
     @property
     def labels(self) -> tuple[Label, ...]:
-        """All labels, in order; iterate over the domain instead if it is large."""
+        """Tuple of all labels in domain order; for a large domain, iterate over the domain instead."""
         return tuple(self._kind.labels())
 
     @property
     def factors(self) -> dict[str, Domain]:
-        """The factors of a product by name, in order; empty for other domains."""
+        """Domains of the attributes of a product by name, in order; an empty dict for other domains."""
         if self._kind.name != "product" or not isinstance(self._kind, Product):  # Grid is a subclass of Product
             return {}
         return {name: Domain._of(kind) for name, kind in self._kind.factors.items()}
 
     @property
     def edges(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Latitude edges and longitude edges of the cells of a grid, ascending."""
+        """Latitudes and longitudes of the edges between the cells of a grid, in degrees, ascending.
+
+        The first array has one entry more than the grid has rows, the second one more than it has columns. Other
+        domains raise :class:`InvalidInput`.
+        """
         grid = self._grid_only("edges")
         return grid.latitude.edges, grid.longitude.edges
 
     def centres(self) -> npt.NDArray[np.float64]:
-        """Return the centre of each cell of a grid.
+        """Return the latitude and longitude of the centre of each cell of a grid.
 
         Returns
         -------
         numpy.ndarray
-            One row per cell, with latitude and longitude in degrees.
+            Array of shape (size, 2) in domain order: latitude and longitude in degrees.
 
         Raises
         ------
@@ -250,7 +256,7 @@ class Domain:
         return self._kind
 
     def label(self, index: int) -> Label:
-        """Return the label at an index.
+        """Return the label of the value with an index.
 
         Parameters
         ----------
@@ -260,7 +266,7 @@ class Domain:
         Returns
         -------
         str, int, bool, float or tuple
-            The label.
+            The label; a tuple for the values of a product or a grid.
         """
         return self._kind.label(index_of(Counted(self.size), index, At("Domain.label", "index")))
 
@@ -290,13 +296,13 @@ class Domain:
         Parameters
         ----------
         values
-            A list, or a NumPy, Arrow, pandas or polars column. A grid takes points ``(latitude, longitude)``; a product
-            takes tuples. Both also take a table (mapping, DataFrame, Arrow table) with one column per part. A bool is
-            never accepted as an int.
+            A list, or a NumPy, Arrow, pandas or polars column of labels. A grid takes points ``(latitude, longitude)``
+            in degrees, and a product takes tuples. Both also take a table (mapping, DataFrame, Arrow table) with one
+            column per part. A bool is never accepted as an int.
         first_row
-            Number of the first row in error messages, for a piece of a longer column.
+            Number of the first row in error messages, if ``values`` is a piece of a longer column.
         copy
-            If False, an int64 column of a range is checked but not copied: the result is a read-only view of the
+            If False, an int64 column is not copied if the domain is a range: the result is a read-only view of the
             column.
 
         Returns
@@ -307,17 +313,17 @@ class Domain:
         Raises
         ------
         InvalidInput
-            If a value is unknown, null or NaN. The message names the first such row.
+            If a value is not in the domain, null or NaN. The message names the first such row.
         """
         return indices_of(self._kind, values, At("Domain.encode", "values"), first_row, copy=copy)
 
     def encode_one(self, value: object) -> int:
-        """Return the index of one value, without NumPy.
+        """Return the index of one value, without creating NumPy arrays.
 
         Parameters
         ----------
         value
-            One value, as :meth:`encode` takes it.
+            One value, in a form that :meth:`encode` takes.
 
         Returns
         -------
@@ -327,7 +333,7 @@ class Domain:
         Raises
         ------
         InvalidInput
-            If the value is unknown, null or NaN.
+            If the value is not in the domain, null or NaN.
         """
         return index_of(self._kind, value, At("Domain.encode_one", "value"))
 
@@ -373,7 +379,7 @@ class Domain:
         raise at.error("have scalar labels", self, hint="Use Domain.decode, which returns labels that are tuples.")
 
     def subset(self, labels: Iterable[Label]) -> Domain:
-        """Return a domain of some labels of this one.
+        """Return a domain of some labels of this one, in the order of the argument.
 
         Parameters
         ----------
@@ -383,7 +389,7 @@ class Domain:
         Returns
         -------
         Domain
-            A domain of kind ``"list"`` with these labels in this order.
+            A domain of kind ``"list"``, or ``"range"`` if the labels are 0..k-1 in order.
 
         Raises
         ------
