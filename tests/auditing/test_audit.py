@@ -376,7 +376,7 @@ def test_what_is_too_large_is_read_where_its_class_is_small(
     assert (certificate.holds, certificate.coverage) == (True, "surrogate")
     assert f"one of its class over {len(audit_surrogate.domain)} values was" in certificate.evidence
     assert certificate.raise_if_violated(coverage="surrogate") is certificate
-    with pytest.raises(Undecided, match="its coverage of the sampler is 'surrogate', and 'some' is required"):
+    with pytest.raises(Undecided, match="coverage is 'surrogate', and 'some' is required"):
         certificate.raise_if_violated(coverage="some")
 
 
@@ -578,7 +578,7 @@ def test_a_certificate_that_does_not_say_how_much_was_read() -> None:
     assert json.loads(older.to_json()) == document
     assert sf.verify(older) == example()
     assert older.raise_if_violated() is older
-    with pytest.raises(Undecided, match="its coverage of the sampler is None"):
+    with pytest.raises(Undecided, match="coverage is None"):
         older.raise_if_violated(coverage="surrogate")
 
 

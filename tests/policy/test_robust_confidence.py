@@ -279,14 +279,14 @@ def test_alpha_is_optional_in_a_file() -> None:
         (COUNTS, -0.05, "alpha must lie strictly between 0 and 1"),
         (COUNTS, "5%", "alpha must be a number between 0 and 1; got '5%'"),
         (COUNTS, None, "alpha must be a number between 0 and 1"),
-        ([[1, 2, 3]], 0.05, "counts must have at least two rows, one per value of the secret; got 1"),
+        ([[1, 2, 3]], 0.05, "counts must have at least two rows, one per value of the secret; got 1 row"),
         ([], 0.05, "counts must have at least two rows"),
-        ([[1, 2], [3]], 0.05, "counts must have rows of equal length, with at least one count each; got [2, 1]"),
+        ([[1, 2], [3]], 0.05, "with at least one count each; got rows of the lengths [2, 1]"),
         ([[], []], 0.05, "counts must have rows of equal length, with at least one count each"),
         ([[1, -2], [3, 4]], 0.05, "the count in row 0, column 1 must be a whole number, at least 0; got -2"),
         ([[1, 2], [3, 4.5]], 0.05, "the count in row 1, column 1 must be a whole number, at least 0; got 4.5"),
         ([[1, 2], ["x", 4]], 0.05, "the count in row 1, column 0 must be a whole number; got 'x'"),
-        ([[0, 0], [0, 0]], 0.05, "counts must count at least one person; got 0"),
+        ([[0, 0], [0, 0]], 0.05, "counts must count at least one person; got only zeros"),
         ("1234", 0.05, "counts must be rows of counts"),
         ([1, 2], 0.05, "counts must be rows of counts"),
         (None, 0.05, "counts must be rows of counts"),
@@ -321,6 +321,6 @@ def test_unknown_keys_of_the_document_are_named() -> None:
 
 def test_infinitely_many_rules_are_not_listed() -> None:
     policy = sf.Secret(TWO_BY_THREE, "S", 1, sf.ChiSquare(COUNTS))
-    with pytest.raises(LimitExceeded, match="infinitely many inequalities"):
+    with pytest.raises(LimitExceeded, match="infinitely many rules"):
         list(policy.inequalities())
     assert list(sf.Secret(TWO_BY_THREE, "S", "inf", sf.ChiSquare(COUNTS)).inequalities()) == []

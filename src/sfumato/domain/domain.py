@@ -217,14 +217,14 @@ class Domain:
 
     @property
     def factors(self) -> dict[str, Domain]:
-        """Domains of the attributes of a product by name, in order; an empty dict for other domains."""
+        """The domains of the attributes of a product by name, in order; an empty dict for other domains."""
         if self._kind.name != "product" or not isinstance(self._kind, Product):  # Grid is a subclass of Product
             return {}
         return {name: Domain._of(kind) for name, kind in self._kind.factors.items()}
 
     @property
     def edges(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Latitudes and longitudes of the edges between the cells of a grid, in degrees, ascending.
+        """The latitudes and longitudes of the edges between the cells of a grid, in degrees, ascending.
 
         The first array has one entry more than the grid has rows, the second one more than it has columns. Other
         domains raise :class:`InvalidInput`.
