@@ -47,8 +47,8 @@ __all__ = [
     "ValueChanged",
 ]
 
-#: Maximum characters of a rejected value in a message; longer ones are cut.
-_LONGEST_SHOWN = 80
+#: Maximum characters of a rejected value in a message, and of a description; longer ones are cut.
+_LONGEST_SHOWN, _LONGEST_DESCRIPTION = 80, 240
 
 
 class SfumatoError(Exception):
@@ -250,7 +250,7 @@ def file_error(
 
 
 def shown(value: object) -> str:
-    """Return ``repr(value)``, cut to 80 characters.
+    """Return ``repr(value)``, cut to 80 characters, or a description, cut to 240 characters.
 
     >>> shown(10**5000)  # Python does not convert an int of this length to a string
     '<int that cannot be shown>'
@@ -259,4 +259,5 @@ def shown(value: object) -> str:
         text = repr(value)
     except ValueError:
         text = f"<{type(value).__name__} that cannot be shown>"
-    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…"
+    longest = _LONGEST_DESCRIPTION if isinstance(value, Description) else _LONGEST_SHOWN
+    return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -322,7 +322,7 @@ class Certificate(Result):
             raise
         except (RecursionError, TypeError, ValueError) as error:
             must, got = "be a complete JSON certificate", Description(f"the error {type(error).__name__}: {error}")
-            raise InvalidInput("a certificate", "the document", must, got) from None
+            raise InvalidInput("a certificate", "the document", must, got, hint=_COMPLETE) from None
         return cls.from_dict(document)
 
     @classmethod
@@ -376,13 +376,17 @@ class Certificate(Result):
             raise
         except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
             must, got = "be a complete JSON certificate", Description(f"the error {type(error).__name__}: {error}")
-            raise InvalidInput("a certificate", "the document", must, got) from None
+            raise InvalidInput("a certificate", "the document", must, got, hint=_COMPLETE) from None
         for part, actual in hashes.items():
             stated = document.get(f"{part}_hash")
             if stated != actual:
                 must, hint = f"be {actual}, the hash of its {part}", "The certificate was changed; do not trust it."
                 raise InvalidInput("a certificate", f"{part}_hash", must, stated, hint=hint)
         return certificate
+
+
+#: Next step for a reader of a damaged certificate.
+_COMPLETE = "Read what Certificate.to_json or Certificate.to_dict returned, unchanged."
 
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -85,7 +85,8 @@ class Secret(Policy):
         factors = checked_domain("Secret", domain).factors
         if secret not in list(factors):
             must = f"be one of the factors {', '.join(factors)}" if factors else "be a factor of a Domain.product"
-            raise InvalidInput("Secret", "secret", must, secret)
+            hint = None if factors else "Build the domain with Domain.product."
+            raise InvalidInput("Secret", "secret", must, secret, hint=hint)
         if len(factors[secret]) < 2:
             raise InvalidInput("Secret", "secret", "have at least two values", list(factors[secret]))
         if not isinstance(distributions, Distributions):
