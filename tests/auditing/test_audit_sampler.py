@@ -426,7 +426,7 @@ def test_a_shorter_output_is_not_one_that_ends_in_zeros() -> None:
         (0.5, "got <class 'float'>"),
         ({1, 2}, "got <class 'set'>"),
         ([1, 0.5], "every item of an output must be an int or a bool; got <class 'float'>"),
-        (np.array([0.5]), "must hold ints or bools; got dtype"),
+        (np.array([0.5]), "must contain ints or bools; got dtype"),
         (2**64, "must fit in 64 bits"),
         ([2**64], "must fit in 64 bits"),
     ],

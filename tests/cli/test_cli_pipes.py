@@ -203,7 +203,7 @@ def test_standard_input_or_output_that_is_closed_is_one_line(
     assert main(["design", "policy.toml", "-o", "-"]) == 2
     assert (
         capsys.readouterr().err
-        == "sfumato: standard output: the pipe must be open; got 'a closed stream'. Write to a file instead of '-'.\n"
+        == "sfumato: standard output: the pipe must be open; got a closed stream. Write to a file instead of '-'.\n"
     )
 
 

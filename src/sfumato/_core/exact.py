@@ -83,7 +83,7 @@ class Epsilon:
     """Exact privacy level: a rational number plus rational multiples of logarithms such as ln 3, or infinity.
 
     Epsilons are compared, added, and multiplied by integers and fractions, all exactly. ``float(epsilon)`` is the
-    nearest float, and ``str(epsilon)`` a string that ``Epsilon`` reads.
+    nearest float.
 
     Parameters
     ----------
