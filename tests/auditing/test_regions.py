@@ -142,7 +142,7 @@ def test_what_cannot_be_tested_is_refused(call: Any, culprit: str) -> None:
 
 
 def test_outputs_that_cannot_be_enumerated_are_refused() -> None:
-    with pytest.raises(LimitExceeded, match="more than the limit of 1000000 entries"):
+    with pytest.raises(LimitExceeded, match="at most 1,000,000 entries"):
         error_region(UnaryEncoding(sf.Domain.range(64), 1), 0, 1)
 
 

@@ -43,12 +43,12 @@ SURROGATE_VALUES = 6
 
 @dataclass(frozen=True)
 class Finished:
-    """Final state of a sampler, which holds the report.
+    """Final state of a sampler: :meth:`Mechanism.step` returns it to end with a report.
 
     Parameters
     ----------
     report
-        The report, as an integer.
+        The report, as an integer from 0 to 2^bits - 1.
 
     Examples
     --------
@@ -61,14 +61,21 @@ class Finished:
 
 
 class Mechanism(ABC):
-    """Base class of mechanisms: randomizers of one value.
+    """Base class of mechanisms: each turns one value of a domain into a random report.
 
-    A mechanism is immutable, and its spec determines everything about it. A report is an integer of ``bits`` bits: the
-    index of an output, or a bitmap over the domain (bit i for value i). Every report has exactly one serialized form,
-    of constant length, so the order, length and precision of reports reveal nothing.
+    Devices run a mechanism with :func:`privatize`; the methods of this class serve audits, estimates and authors of
+    new mechanisms. A mechanism is immutable. Its *spec*, a JSON-compatible dictionary, determines it completely.
 
-    Subclasses define the sampler (``step``), the stated law (``outputs``, ``probability``) and the spec
-    (``parameters``, ``from_parameters``). Use :func:`register` to add a subclass to the library.
+    A report is an integer of ``bits`` bits: the index of an output, or a bitmap over the domain (bit i for value i).
+    Every report has exactly one serialized form, of constant length, so the order, length and precision of reports
+    reveal nothing.
+
+    A subclass defines three parts. Pass it to :func:`register`, so that Sfumato can rebuild it from its spec.
+
+    - The sampler, ``step``: the code that draws a report.
+    - The stated output probabilities Q(report | value): ``outputs`` and ``probability``. An audit enumerates the
+      sampler and checks that it has exactly these probabilities.
+    - The spec: ``parameters`` and ``from_parameters``.
 
     Attributes
     ----------
@@ -79,20 +86,23 @@ class Mechanism(ABC):
     domain : Domain
         Values that the mechanism randomizes.
     layout : Layout
-        Bits of a frame that the decisions read. Without fields, decisions read only the auxiliary stream.
+        Bits of a value's frame (a fixed number of random bits) that each decision of the sampler reads. By default,
+        the layout has no fields, and all decisions draw bits on demand.
     """
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
 
     domain: Domain
-    #: Bits of a frame that the decisions read. Without fields, decisions read only the auxiliary stream.
+    #: Bits of a value's frame that the decisions read. Without fields, decisions read only the auxiliary stream.
     layout: Layout = Layout(64, ())
 
     # -- the sampler: the code that runs -----------------------------------------------------------------
 
     def start(self, x: int) -> Hashable:
         """Return the first state of the sampler for one value.
+
+        Subclasses may override this method; the default state is the index itself.
 
         Parameters
         ----------
@@ -102,29 +112,35 @@ class Mechanism(ABC):
         Returns
         -------
         Hashable
-            The state from which ``step`` starts.
+            The state that :meth:`sample` passes to the first call of :meth:`step`.
         """
         return x
 
     @abstractmethod
     def step(self, state: Any, draws: Draws) -> Hashable | Finished:
-        """Return the state that follows another state.
+        """Run one step of the sampler; subclasses must define it.
+
+        :meth:`sample` calls ``step`` until it returns :class:`Finished`.
 
         Parameters
         ----------
         state
-            The current state. It determines the law of all later states, so an audit may merge equal states.
+            The current state. It must hold everything that later steps depend on, because an audit merges equal
+            states.
         draws
-            The source of random decisions.
+            The source of random decisions. The step must use no other randomness.
 
         Returns
         -------
         Hashable or Finished
-            The next state, or the report.
+            The next state, or ``Finished(report)``.
         """
 
     def layout_of(self, x: int) -> Layout:  # noqa: ARG002
-        """Return the bits of a frame that the decisions for one value read.
+        """Return the layout that the sampler uses for one value.
+
+        A layout assigns the random bits of a value's frame to the decisions of the sampler. Most mechanisms use
+        ``layout`` for every value.
 
         Parameters
         ----------
@@ -139,17 +155,19 @@ class Mechanism(ABC):
         return self.layout
 
     def layouts(self) -> Sequence[Layout]:
-        """Return the distinct layouts of all values.
+        """Return the distinct layouts that :meth:`layout_of` returns.
 
         Returns
         -------
         Sequence of Layout
-            Each layout once.
+            Each layout once; a single layout for most mechanisms.
         """
         return (self.layout,)
 
     def sample(self, x: int, draws: Draws) -> int:
-        """Run the sampler on one value.
+        """Draw a report for one value with the decisions of a given source.
+
+        To randomize real data use :func:`privatize`, which draws from secure random bits.
 
         Parameters
         ----------
@@ -169,33 +187,39 @@ class Mechanism(ABC):
         return state.report
 
     def representatives(self) -> Iterable[int]:
-        """Return one value for each kind of value that the sampler treats differently.
+        """Return values that an audit must enumerate if the domain is too large to enumerate all values.
+
+        Override this method if the sampler has branches for kinds of values, such as sensitive and harmless ones, and
+        return at least one value of each kind.
 
         Returns
         -------
         Iterable of int
-            Indices of values that an audit must enumerate, in addition to those it selects itself.
+            Indices of values in the domain. Audits also enumerate the first, the middle and the last value.
         """
         return ()
 
     def audit_surrogate(self) -> Mechanism | None:
         """Return a small instance of this class for exhaustive auditing, or None.
 
-        An audit enumerates the surrogate's sampler when this mechanism has too many branches. The surrogate keeps every
-        parameter that does not depend on the number of values. It need not obey the policy of this mechanism.
+        If this mechanism has too many random branches, an audit enumerates the sampler of the small instance instead.
+        The small instance keeps every parameter that does not depend on the number of values. It need not obey the
+        policy of this mechanism.
 
         Returns
         -------
         Mechanism or None
-            An instance over at most a few values, or None if the class does not define one.
+            An instance over a few values, or None if the class does not define one.
         """
         return None
 
     @property
     def is_of_library(self) -> bool:
-        """Whether the class is defined by Sfumato, so that the contract suite has proved its sampler equal to its law.
+        """Whether Sfumato itself defines the class.
 
-        A class defined elsewhere may sample from a law other than the one it states, even if it is a subclass.
+        Sfumato's tests enumerate the samplers of its classes and prove that they have exactly the output probabilities
+        that :meth:`probability` states. A class defined elsewhere, even a subclass, may state other probabilities than
+        its sampler has. Only :func:`audit` compares the two for such a class.
         """
         return is_library_class(type(self))
 
@@ -204,7 +228,7 @@ class Mechanism(ABC):
     @property
     @abstractmethod
     def outputs(self) -> int:
-        """Number of distinct reports."""
+        """Number of distinct reports that the mechanism can send."""
 
     def reports(self) -> Iterable[int]:
         """Return all reports, in the order of the columns of ``matrix()``.
@@ -234,9 +258,10 @@ class Mechanism(ABC):
         """
 
     def worst_columns(self, policy: Policy) -> Iterator[tuple[int, list[Fraction]]] | None:  # noqa: ARG002
-        """Return a few reports that include the worst of all reports for a policy.
+        """Return a short list of reports that is enough to check a policy, or None.
 
-        Audits of large domains check only these reports.
+        The list must include the report that comes closest to violating the policy. Audits of large domains check only
+        these reports. Override this method if the structure of the mechanism determines such a list.
 
         Parameters
         ----------
@@ -246,48 +271,50 @@ class Mechanism(ABC):
         Returns
         -------
         Iterator of tuple or None
-            Pairs of a report and the likelihoods of all values for it, up to a common factor. None if the mechanism
-            knows no such list, so that an audit has to check all reports.
+            Pairs (report, likelihoods), where ``likelihoods[x]`` is Q(report | x) times a factor that does not depend
+            on x, in domain order. None if no short list is known, so that an audit has to check all reports.
         """
         return None
 
     @property
     def stated_epsilon(self) -> Epsilon | None:
-        """Level ε that the mechanism was built for, or None."""
+        """Privacy level ε that the constructor received as ``epsilon``, or None if the class has no such parameter."""
         epsilon = getattr(self, "epsilon", None)
         return epsilon if isinstance(epsilon, Epsilon) else None
 
     def classical_epsilon(self) -> Epsilon | None:
-        """Return the level ε that the stated law is known to keep between all pairs of values, or None.
+        """Return a level ε of classical local differential privacy that the mechanism satisfies, or None.
+
+        At this level, Q(y|x) ≤ e^ε·Q(y|x') for every report y and every pair of values x, x'.
 
         Returns
         -------
         Epsilon or None
-            The level of classical local differential privacy.
+            The level, or None if the class does not know one. To prove a level, pass a :class:`Uniform` policy to
+            :func:`audit`.
         """
         return None
 
     def guess_probability(self) -> Fraction:
-        """Return the probability that the best guess of the value from one report is right.
+        """Return the probability that an observer of one report guesses the value correctly.
 
-        Before the report all values are equally likely. Without a report the best guess is right with probability 1/k,
-        where k is the number of values.
+        The observer considers all k values equally likely before the report, and guesses the value with the greatest
+        likelihood Q(report | value). Without a report, a guess is correct with probability 1/k.
 
         Returns
         -------
         Fraction
-            (1/k)·Σ_y max_x Q(y|x), exact.
+            (1/k)·Σ_y max_x Q(y|x), exact, where y runs over the reports and x over the values.
 
         Raises
         ------
         LimitExceeded
-            If the law has too many entries to enumerate and the mechanism has no closed form of the sum.
+            If the table of all Q(y|x) has more than 10,000,000 entries, and the class has no formula for the sum.
 
         Notes
         -----
-        The best guess names a value of greatest likelihood for the report. Its success probability is the Bayes
-        vulnerability of the channel at the uniform distribution (Smith 2009, "On the foundations of quantitative
-        information flow").
+        This probability is the Bayes vulnerability of the channel at the uniform distribution (Smith 2009, "On the
+        foundations of quantitative information flow").
 
         Examples
         --------
@@ -310,28 +337,29 @@ class Mechanism(ABC):
 
     @functools.cached_property
     def estimator(self) -> Estimator:
-        """The estimator of frequencies from the counts of this mechanism's reports.
+        """Estimator that turns the counts of this mechanism's reports into unbiased frequencies.
 
-        Its moments determine risks, plans, standard errors and intervals. Accessing the property raises
-        :class:`NotIdentifiable`, a subclass of ``InvalidInput``, if reports do not tell all values apart, as at ε = 0.
+        Accessing the property raises :class:`NotIdentifiable`, a subclass of ``InvalidInput``, if the reports do not
+        distinguish all values. At ε = 0, for example, every value has the same output probabilities.
         """
         return estimator_for(self)
 
     def risk(self, n: int, p: Frequencies | None = None) -> float:
-        """Return the expected squared l2 error of the unbiased estimate from n reports.
+        """Return the risk: the expected squared error of the frequencies estimated from n reports.
 
         Parameters
         ----------
         n
             The number of reports.
         p
-            The distribution of the values; uniform by default. A sequence is in domain order. A mapping or a pandas
+            The distribution p of the values; uniform by default. A sequence is in domain order. A mapping or a pandas
             Series is aligned by its labels.
 
         Returns
         -------
         float
-            The risk. It is infinite if reports do not tell all values apart.
+            E[Σ_x (p̂_x - p_x)²] for the unbiased estimate p̂, summed over all values x. It decreases as 1/n, and is
+            infinite if the reports do not distinguish all values.
         """
         # E|mean φ - p|² = (E|φ|² - |p|²)/n for any estimate that is a mean over the reports.
         count = checked_count("risk", n)
@@ -344,6 +372,9 @@ class Mechanism(ABC):
     def worst_risk(self, n: int) -> float:
         """Return the greatest risk over all distributions of the values.
 
+        The risk is the expected squared error of the frequencies estimated from n reports, summed over all values; see
+        :meth:`risk`.
+
         Parameters
         ----------
         n
@@ -352,7 +383,7 @@ class Mechanism(ABC):
         Returns
         -------
         float
-            The risk. It is infinite if reports do not tell all values apart.
+            The maximum over p of ``risk(n, p)``. It is infinite if the reports do not distinguish all values.
         """
         # With second moments m, the risk m·p - |p|² is concave in p. Its maximum is at p = max(m - λ, 0)/2 with sum
         # one, which is the point of the simplex nearest to m/2.
@@ -363,29 +394,33 @@ class Mechanism(ABC):
         return self.risk(count, project_to_simplex(second_moments / 2))
 
     def _second_moments(self) -> Floats | None:
-        """Return the second moments of the estimator, or None if reports do not tell all values apart."""
+        """Return the second moments of the estimator, or None if reports do not distinguish all values."""
         try:
             return self.estimator.second_moments()
         except NotIdentifiable:
             return None
 
     def design_distribution(self) -> Floats | None:
-        """Return the distribution at which the numeric estimator has the least error.
+        """Return the distribution of values for which the least-squares weights of the estimator are chosen.
+
+        The estimate is unbiased for every distribution of the values. Its risk is least at this one.
 
         Returns
         -------
         ndarray or None
-            A probability per value, or None if the estimator has a closed form.
+            Probabilities, shape (k,), in domain order. None if the estimator has a fixed formula without such a choice.
         """
         return None
 
     def matrix(self) -> npt.NDArray[np.float64]:
-        """Return the law Q(y|x) as a matrix of doubles.
+        """Return the probabilities Q(y|x) of all reports y for all values x, as floats.
+
+        Use :meth:`channel` for exact fractions.
 
         Returns
         -------
         ndarray
-            One row per value in domain order, one column per report in the order of ``reports()``.
+            Shape (k, outputs): one row per value in domain order, one column per report in the order of ``reports()``.
 
         Raises
         ------
@@ -402,7 +437,7 @@ class Mechanism(ABC):
         return np.array([[float(self.probability(y, x)) for y in reports] for x in range(len(self.domain))])
 
     def channel(self, values: Iterable[Any] | None = None) -> Channel:
-        """Return the exact law that the mechanism states.
+        """Return the exact probabilities Q(y|x) of all reports y as a :class:`Channel`.
 
         Parameters
         ----------
@@ -412,7 +447,7 @@ class Mechanism(ABC):
         Returns
         -------
         Channel
-            A row of exact probabilities per value and a column per report. The outputs are the reports, as integers.
+            A row of exact fractions per value and a column per report. Its ``outputs`` are the reports, as integers.
 
         Raises
         ------
@@ -428,7 +463,7 @@ class Mechanism(ABC):
         (Fraction(3, 4), Fraction(1, 4))
         """
         domain = self.domain if values is None else self.domain.subset(values)
-        check_channel_size(len(domain), self.outputs, f"the law of {self.name}")
+        check_channel_size(len(domain), self.outputs, f"the channel of {self.name}")
         reports = list(self.reports())
         indices = [self.domain.index(label) for label in domain]
         return Channel(domain, [[self.probability(y, x) for y in reports] for x in indices], reports)
@@ -437,7 +472,7 @@ class Mechanism(ABC):
 
     @functools.cached_property
     def report_format(self) -> ReportFormat:
-        """Format in which reports are encoded, validated and counted."""
+        """Object that encodes, validates and counts the reports of this mechanism."""
         return format_for(self)
 
     @property
@@ -449,35 +484,44 @@ class Mechanism(ABC):
 
     @abstractmethod
     def parameters(self) -> dict[str, Any]:
-        """Return the parameters from which ``from_parameters`` rebuilds the mechanism.
+        """Return the parameters from which :meth:`from_parameters` rebuilds the mechanism.
+
+        Subclasses must define this method. The result is the entry ``"parameters"`` of :attr:`spec`.
 
         Returns
         -------
         dict
-            JSON-serializable parameters, without the domain.
+            JSON-compatible parameters by name, without the domain.
         """
 
     @classmethod
     @abstractmethod
     def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> Mechanism:
-        """Rebuild a mechanism from its parameters; the inverse of ``parameters``.
+        """Rebuild a mechanism from its parameters.
+
+        Subclasses must define this method. To rebuild a mechanism of any class from its spec, call
+        :func:`mechanism_from_spec`.
 
         Parameters
         ----------
         domain
             The values that the mechanism randomizes.
         parameters
-            The dictionary that ``parameters`` returned.
+            The dictionary that :meth:`parameters` returned.
 
         Returns
         -------
         Mechanism
-            An equal mechanism.
+            A mechanism equal to the one whose ``parameters()`` were passed.
         """
 
     @property
     def spec(self) -> dict[str, Any]:
-        """JSON-serializable document from which a client in any language can run this mechanism."""
+        """JSON-compatible dictionary from which a client in any language can run this mechanism.
+
+        Its keys are ``"mechanism"`` (the name), ``"version"``, ``"domain"``, ``"parameters"``, ``"report"`` (encoding
+        and length in bits) and ``"layout"``. :func:`mechanism_from_spec` rebuilds the mechanism from it.
+        """
         return {
             "mechanism": self.name,
             "version": self.version,
@@ -488,22 +532,22 @@ class Mechanism(ABC):
         }
 
     def layout_document(self) -> Any:
-        """Return the layout as the spec states it.
+        """Return the entry ``"layout"`` of :attr:`spec`: which random bits each decision of the sampler reads.
 
         Returns
         -------
         Any
-            A JSON-serializable document.
+            A JSON-compatible object; for most mechanisms, the dictionary of ``layout.document()``.
         """
         return self.layout.document()
 
     @functools.cached_property
     def hash(self) -> str:
-        """SHA-256 of the canonical JSON spec, in hexadecimal."""
+        """SHA-256 hash of the canonical JSON form of :attr:`spec`, as 64 hexadecimal digits."""
         return canonical_hash(self.spec)
 
     def to_json(self) -> str:
-        """Return the spec as a JSON string.
+        """Return :attr:`spec` as a JSON string, which :func:`mechanism_from_spec` reads.
 
         Returns
         -------
@@ -535,12 +579,12 @@ def surrogate_of(mechanism: Mechanism) -> Mechanism | None:
 
 
 def mechanism_from_spec(spec: Any) -> Mechanism:
-    """Rebuild a mechanism from its spec.
+    """Rebuild a mechanism from its spec, the JSON-compatible dictionary that defines it.
 
     Parameters
     ----------
     spec
-        The spec, as a dictionary or as a JSON string.
+        The dictionary :attr:`Mechanism.spec`, or the JSON string that :meth:`Mechanism.to_json` returns.
 
     Returns
     -------
@@ -550,10 +594,10 @@ def mechanism_from_spec(spec: Any) -> Mechanism:
     Raises
     ------
     InvalidInput
-        If the spec is not JSON, lacks a part, or states a derived field (such as the layout) that does not follow from
-        its parameters.
+        If the spec is not JSON or lacks an entry. Also if a derived entry, such as the layout, does not follow from the
+        parameters.
     UnknownSpec
-        If no registered class has the spec's mechanism name and version.
+        If no class of Sfumato, and no class passed to :func:`register`, has the spec's mechanism name and version.
 
     Examples
     --------

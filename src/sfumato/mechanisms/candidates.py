@@ -21,21 +21,24 @@ LARGEST_TABLE = 512
 
 @dataclass(frozen=True)
 class Candidate:
-    """Function that builds a mechanism, with the facts that are known before it runs.
+    """Mechanism that :func:`plan` and :func:`design` may choose, not built yet.
+
+    The function passed to :func:`register` as ``candidates`` yields instances of this class.
 
     Parameters
     ----------
     build
-        Builds the mechanism.
+        A function without arguments that returns the mechanism.
     decoding
-        Cost of estimating frequencies of k values from its reports, such as ``"k log k"``.
+        Cost of estimating the frequencies of k values from the reports, such as ``"k log k"``. Plans display it.
     classical
-        Whether the mechanism keeps ε-LDP between all values.
+        Whether the mechanism satisfies classical ε-LDP: every report has probabilities within a factor e^ε for all
+        pairs of values.
     seconds
-        Approximate processor time to build the mechanism; 0 if negligible.
+        Approximate processor time to build the mechanism, in seconds; 0 if negligible.
     compared
-        Whether ``plan`` compares the candidate. A candidate with the same law as another one is False here, and is
-        built only if the caller names it.
+        Whether :func:`plan` compares the candidate with the others. If False, the mechanism is built only if the
+        caller requests it with ``mechanism="name"``, as for a duplicate of another candidate.
 
     Examples
     --------
@@ -56,18 +59,20 @@ class Candidate:
 
 @dataclass(frozen=True)
 class CandidateRequest:
-    """Policy for which ``plan`` requests candidates, with the limits that a family may need.
+    """Request for candidate mechanisms, with the policy that they must obey.
+
+    :func:`plan` and :func:`design` pass a request to the function that :func:`register` received as ``candidates``.
 
     Parameters
     ----------
     policy
-        The policy that candidates have to obey.
+        The policy that candidates must obey.
     epsilon
-        The greatest ε for which every ε-LDP mechanism obeys the policy.
+        The greatest ε for which every mechanism of classical ε-local differential privacy obeys the policy.
     max_bits
-        Maximum report size in bits, or None.
+        Maximum report size in bits, or None for no limit.
     utility
-        Name of the utility that the mechanism is designed for.
+        Name of the criterion by which mechanisms are compared, such as ``"estimation"`` or ``"mutual-information"``.
 
     Examples
     --------
@@ -85,12 +90,12 @@ class CandidateRequest:
 
     @functools.cached_property
     def structure(self) -> Policy:
-        """The simplest policy with the same constraints, such as ``HighLow`` for a matrix of that structure."""
+        """Simplest of ``Uniform``, ``HighLow`` and ``Blocks`` that is equivalent to ``policy``; else ``policy``."""
         return structure_of(self.policy)
 
     @property
     def max_outputs(self) -> int | None:
-        """Maximum number of outputs of a mechanism that reports an index, or None."""
+        """Maximum number of distinct reports, 2^max_bits, or None if ``max_bits`` is None or at least 64."""
         return most_outputs(self.max_bits)
 
 

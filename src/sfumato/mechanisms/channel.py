@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from sfumato._core import count_text, dot, exact_fraction, information
+from sfumato._core import count_text, dot, exact_fraction, information, quantity
 from sfumato.domain import Domain, align, align_table, checked_domain, unaligned_table
-from sfumato.errors import InvalidInput, LimitExceeded
+from sfumato.errors import Description, InvalidInput, LimitExceeded, shown
 from sfumato.policy import UNCONSTRAINED, Policy, TightestConstraint
 
 __all__ = ["Channel", "check_channel_size"]
@@ -28,9 +28,10 @@ _LARGEST_CHANNEL = 10**6
 
 @dataclass(frozen=True, init=False)
 class Channel:
-    """Exact law of a randomizer: a probability for each value and each output.
+    """Exact table of the probability Q(y|x) of every output y for every value x.
 
-    ``rows[x][y]`` is the exact probability of output ``outputs[y]`` given the value with index x.
+    ``rows[x][y]`` is the probability, as a Fraction, that the value with index x produces ``outputs[y]``. Use
+    :meth:`Mechanism.channel` to get the channel of a mechanism.
 
     Parameters
     ----------
@@ -38,14 +39,15 @@ class Channel:
         The values.
     rows
         A row of probabilities per value; each row must sum to exactly one. Numbers may be integers, fractions, strings
-        ("1/3") or floats, which are read as their shortest decimal. Rows are in domain order, or have labels (a
-        DataFrame, a mapping from values to rows) and are aligned by them.
+        such as ``"1/3"``, or floats, which are read as their shortest decimal. Rows are in domain order, or have labels
+        (a DataFrame, a mapping from values to rows) and are aligned by them.
     outputs
         Names of the outputs, one per column; 0, 1, 2, … by default.
 
     Notes
     -----
-    A policy is a convex cone, and a channel obeys it if and only if every column of the channel lies in the cone.
+    A policy constrains the likelihoods (Q(y|x) for all x) of each output y separately. They form a convex cone, so a
+    channel obeys the policy if and only if every column of ``rows`` lies in the cone.
 
     Examples
     --------
@@ -78,17 +80,17 @@ class Channel:
         object.__setattr__(self, "rows", exact)
 
     def column(self, output: Hashable) -> tuple[Fraction, ...]:
-        """Return the likelihood of each value for one output.
+        """Return the probability of one output for every value.
 
         Parameters
         ----------
         output
-            The name of the output.
+            One of ``outputs``.
 
         Returns
         -------
         tuple of Fraction
-            A likelihood per value, in domain order.
+            The likelihoods Q(output | x) of all values x, in domain order.
 
         Raises
         ------
@@ -112,7 +114,7 @@ class Channel:
         Returns
         -------
         TightestConstraint
-            The constraint, computed exactly.
+            The constraint, and whether the output violates it; computed exactly.
 
         Raises
         ------
@@ -127,7 +129,7 @@ class Channel:
         )
 
     def obeys(self, policy: Policy) -> bool:
-        """Return whether every output lies in the cone of a policy.
+        """Return whether the probabilities of every output satisfy all constraints of a policy.
 
         Parameters
         ----------
@@ -137,22 +139,23 @@ class Channel:
         Returns
         -------
         bool
-            The answer, computed exactly.
+            True if the channel obeys the policy, computed exactly.
         """
         return not self.worst(policy).violated
 
     def then(self, matrix: Sequence[Sequence[Any]]) -> Channel:
-        """Return the channel after a random map of its outputs that does not depend on the value.
+        """Return the channel after post-processing: a random map of its outputs that does not see the value.
 
         Parameters
         ----------
         matrix
-            A row of probabilities per output, in the order of ``outputs``; each row must sum to exactly one.
+            ``matrix[y][z]`` is the probability that output y is mapped to the new output z. Rows are in the order of
+            ``outputs``, and each row must sum to exactly one.
 
         Returns
         -------
         Channel
-            The processed channel. Its outputs are the numbers of the columns of ``matrix``.
+            The channel of the new outputs, which are named 0, 1, 2, … by the columns of ``matrix``.
 
         Raises
         ------
@@ -161,7 +164,7 @@ class Channel:
 
         Notes
         -----
-        Each new column is a non-negative combination of old columns. A policy is a convex cone, so the processed
+        Each new column is a non-negative combination of old columns. A policy is a convex cone of columns, so the new
         channel obeys every policy that this channel obeys (Acharya et al. 2020, Props. 1-3).
         """
         if unaligned_table(matrix, "then", "matrix") is not matrix:
@@ -172,12 +175,12 @@ class Channel:
         return Channel(self.domain, [[dot(row, column) for column in columns] for row in self.rows])
 
     def and_then(self, choose: Callable[[Any], Channel]) -> Channel:
-        """Return the joint channel of this release and a second release of the same value.
+        """Return the joint channel of two releases of the same value, of which this channel is the first.
 
         Parameters
         ----------
         choose
-            Returns the channel of the second release, given the first output.
+            A function that takes the first output and returns the channel of the second release.
 
         Returns
         -------
@@ -193,29 +196,36 @@ class Channel:
 
         Notes
         -----
-        The likelihoods multiply, so two policies on pairs of values add: see ``policy.compose(other)``.
+        The probabilities of the two outputs multiply, so the levels ε of two policies on pairs of values add. See
+        ``policy.compose(other)`` for the policy that the joint channel obeys.
         """
         names: list[Hashable] = []
         columns: list[list[Fraction]] = []
         for output, first in zip(self.outputs, zip(*self.rows, strict=True), strict=True):
             following = choose(output)
             if following.domain != self.domain:
-                raise InvalidInput("and_then", f"the law after {output!r}", "be over the same domain", following.domain)
+                raise InvalidInput(
+                    "and_then",
+                    f"the channel that choose({output!r}) returns",
+                    "be over the same domain",
+                    following.domain,
+                )
             for after, second in zip(following.outputs, zip(*following.rows, strict=True), strict=True):
                 names.append((output, after))
                 columns.append([a * b for a, b in zip(first, second, strict=True)])
-        check_channel_size(len(self.domain), len(columns), "the joint law")
+        check_channel_size(len(self.domain), len(columns), "the joint channel")
         return Channel(self.domain, list(zip(*columns, strict=True)), names)
 
     def posterior(self, prior: Sequence[Any], output: Hashable) -> tuple[Fraction, ...]:
-        """Return the posterior distribution of the value after one output.
+        """Return the posterior distribution of the value given one output.
 
         Parameters
         ----------
         prior
-            The distribution of the value before the output.
+            The probability of each value before the output, in domain order or with labels; exactly one in total.
+            Numbers are read as in ``rows``.
         output
-            The name of the output.
+            One of ``outputs``.
 
         Returns
         -------
@@ -239,7 +249,8 @@ class Channel:
         """Return the prior as exact probabilities in domain order."""
         prior = align(self.domain, probabilities, subject, "prior")
         if len(prior) != len(self.domain):
-            raise InvalidInput(subject, "prior", f"have {len(self.domain)} entries", len(prior))
+            must = f"have {quantity(len(self.domain), 'entry', 'entries')}, one per value of the domain"
+            raise InvalidInput(subject, "prior", must, Description(quantity(len(prior), "entry", "entries")))
         (exact,) = _stochastic(subject, [prior], ["the prior"])
         return exact
 
@@ -249,17 +260,17 @@ class Channel:
         Parameters
         ----------
         prior
-            The distribution of X.
+            The probability of each value, in domain order or with labels; exactly one in total.
 
         Returns
         -------
         float
-            The mutual information, to double precision.
+            The mutual information in nats, to double precision.
 
         Notes
         -----
-        A channel that obeys ``Prior(domain, prior, epsilon)`` has I(X;Y) ≤ ε·tanh(ε/2); see
-        ``Prior.information_bound``.
+        A channel that obeys the policy ``Prior(domain, prior, epsilon)`` has I(X;Y) ≤ ε·tanh(ε/2); see
+        :meth:`Prior.information_bound`.
         """
         before = self._prior("mutual_information", prior)
         return information(
@@ -275,8 +286,9 @@ def check_channel_size(rows: int, columns: int, subject: str) -> None:
     """Raise LimitExceeded if a channel has too many entries to be enumerated."""
     if rows * columns > _LARGEST_CHANNEL:
         raise LimitExceeded(
-            f"{subject} over {rows} values has {count_text(columns)} outputs, more than the limit of "
-            f"{_LARGEST_CHANNEL} entries. Select fewer values, or use a mechanism with fewer outputs."
+            f"{subject} has {rows} values and {count_text(columns)} outputs, but a channel may have at most "
+            f"{_LARGEST_CHANNEL:,} entries (values times outputs). Select fewer values, or use a mechanism with fewer "
+            "outputs."
         )
 
 
@@ -285,7 +297,8 @@ def _stochastic(subject: str, rows: Sequence[Sequence[Any]], names: Sequence[str
     if len(rows) != len(names):
         raise InvalidInput(subject, "the number of rows", f"be {len(names)}", len(rows))
     if len({len(row) for row in rows}) != 1 or len(rows[0]) == 0:
-        raise InvalidInput(subject, "rows", "have one length, at least 1", [len(row) for row in rows])
+        lengths = Description(f"rows of lengths {shown([len(row) for row in rows])}")
+        raise InvalidInput(subject, "rows", "have the same length, at least 1", lengths)
     exact = []
     for name, row in zip(names, rows, strict=True):
         try:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 
 __all__ = ["BitDraws", "Decision", "Draws", "Field", "Layout", "RecordedDraws", "RecordingDraws"]
 
@@ -25,10 +25,15 @@ _RECORD_AGAIN = "Record the decisions again with this mechanism."
 
 
 class Draws(Protocol):
-    """Interface through which a sampler makes its random decisions."""
+    """Interface through which a sampler makes its random decisions.
+
+    :meth:`Mechanism.step` receives an object with these two methods and must use no other randomness. When a device
+    privatizes a value, the decisions come from secure random bits. When an audit runs the sampler, it follows every
+    outcome of every decision.
+    """
 
     def bernoulli(self, numerator: int, denominator: int) -> bool:
-        """Return True with probability exactly numerator/denominator.
+        """Return True with probability exactly numerator/denominator, and False otherwise.
 
         Parameters
         ----------
@@ -40,21 +45,21 @@ class Draws(Protocol):
         Returns
         -------
         bool
-            The outcome.
+            The random outcome.
         """
 
     def below(self, m: int) -> int:
-        """Return each of the integers 0 to m-1 with probability exactly 1/m.
+        """Return a random integer from 0 to m-1, each with probability exactly 1/m.
 
         Parameters
         ----------
         m
-            The number of choices, at least 1.
+            The number of choices, at least 1 and at most 2^31.
 
         Returns
         -------
         int
-            The choice.
+            The random integer.
         """
 
 
@@ -63,16 +68,19 @@ class Draws(Protocol):
 
 @dataclass(frozen=True)
 class Field:
-    """Evenly spaced bits of a frame that form one number, most significant bit first.
+    """Bits of a frame that one decision of a sampler reads as a number.
+
+    A *frame* is the integer of random bits that each value receives; bit 0 is the least significant. The bits of a
+    field are at positions start, start + step, start + 2·step, …, most significant bit first.
 
     Parameters
     ----------
     start
-        Position of the most significant bit in the frame.
+        Position of the field's most significant bit in the frame.
     step
         Distance from one bit to the next; -1 for contiguous bits.
     width
-        Number of bits.
+        Number of bits of the field.
 
     Examples
     --------
@@ -87,19 +95,19 @@ class Field:
 
     @classmethod
     def number(cls, low: int, width: int) -> Field:
-        """Return the field of contiguous bits that starts at a given position.
+        """Return the field of contiguous bits at positions low to low + width - 1 of a frame.
 
         Parameters
         ----------
         low
-            Position of the least significant bit in the frame.
+            Position of the field's least significant bit.
         width
-            Number of bits.
+            Number of bits of the field.
 
         Returns
         -------
         Field
-            The field.
+            The field, with ``step`` -1.
         """
         return cls(low + width - 1, -1, width)
 
@@ -109,12 +117,12 @@ class Field:
         Parameters
         ----------
         frame
-            The frame, as an integer.
+            The random bits of one value, as an integer.
 
         Returns
         -------
         int
-            A number of ``width`` bits.
+            A number from 0 to 2^width - 1.
         """
         value = 0
         for i in range(self.width):
@@ -124,21 +132,23 @@ class Field:
 
 @dataclass(frozen=True)
 class Layout:
-    """Assignment of the bits of a frame to the decisions of a sampler.
+    """Assignment of random bits to the decisions of a sampler, which every client must follow.
 
-    The first decisions read the fields in ``numbers``. After them, each of ``lanes`` positions has one decision, which
-    reads ``planes`` bits.
+    Each value receives a *frame* of ``frame_bits`` random bits. Decision i of the sampler (from 0) reads the field
+    ``numbers[i]`` of the frame. The next ``lanes`` decisions read ``planes`` bits each. They are stored in groups of 64
+    decisions: the first bits of all 64, then their second bits, and so on. All later decisions read a separate,
+    auxiliary stream of random bits. ``docs/words-to-decisions.md`` specifies the rules.
 
     Parameters
     ----------
     frame_bits
-        Length of a frame in bits.
+        Length of a frame in bits; a multiple of 32.
     numbers
-        Fields of the first decisions.
+        Fields of the first decisions, one per decision.
     lanes
-        Number of positions with one decision each.
+        Number of decisions after those of ``numbers``, such as one coin per value of the domain.
     planes
-        Number of bits of the decision of a position.
+        Number of bits that each of these decisions reads.
     planes_start
         Position in the frame of the first bit of these decisions.
 
@@ -162,17 +172,17 @@ class Layout:
         return len(self.numbers) + self.lanes
 
     def field(self, decision: int) -> Field:
-        """Return the bits that a decision reads.
+        """Return the bits of the frame that one decision of the sampler reads.
 
         Parameters
         ----------
         decision
-            Index of the decision, from 0.
+            Index of the decision in the order of the sampler, from 0 to ``len(layout) - 1``.
 
         Returns
         -------
         Field
-            The bits in the frame.
+            The positions of the bits in the frame.
         """
         if decision < len(self.numbers):
             return self.numbers[decision]
@@ -180,12 +190,14 @@ class Layout:
         return Field(self.planes_start + WORD_BITS * self.planes * group + lane, WORD_BITS, self.planes)
 
     def fault(self) -> str | None:
-        """Return why the fields are not disjoint parts of the frame, or None if they are.
+        """Describe the first field that overlaps another one or leaves the frame, or return None.
+
+        A random bit that two decisions read would make them dependent, so audits reject such a layout.
 
         Returns
         -------
         str or None
-            A description of the first overlap or overflow.
+            The description for error messages, or None if all fields are disjoint and inside the frame.
         """
         taken = np.zeros(self.frame_bits, dtype=np.uint8)
         for decision in range(len(self)):
@@ -202,16 +214,16 @@ class Layout:
 
     @property
     def chunk_values(self) -> int:
-        """Number of values that share one pair of random streams."""
+        """Number of consecutive values in a chunk; each chunk has its own random streams, with 256 KiB of frames."""
         return max(1, 2**18 // (self.frame_bits // 8))
 
     def document(self) -> dict[str, object]:
-        """Return the layout as part of a spec.
+        """Return the layout as a JSON-compatible dictionary, the entry ``"layout"`` of a mechanism's spec.
 
         Returns
         -------
         dict
-            A JSON-serializable document.
+            The fields of this class by name; each field of ``numbers`` is a pair of its lowest position and width.
         """
         return {
             "frame_bits": self.frame_bits,
@@ -324,7 +336,7 @@ class RecordedDraws:
 
     def _replay(self, kind: str, arguments: tuple[int, ...]) -> int:
         """Return the next recorded result, or raise if the sampler asks for another decision."""
-        request = f"{kind}{arguments}"
+        request = Description(f"{kind}{arguments}")
         if not self._left:
             must = "ask for no more decisions than recorded"
             raise InvalidInput("RecordedDraws", "the sampler", must, request, hint=_RECORD_AGAIN)
@@ -343,5 +355,5 @@ class RecordedDraws:
     def check_finished(self) -> None:
         """Raise InvalidInput if the sampler did not ask for every recorded decision."""
         if self._left:
-            must, got = "ask for every recorded decision", f"{len(self._left)} left"
+            must, got = "ask for every recorded decision", Description(f"{len(self._left)} left")
             raise InvalidInput("RecordedDraws", "the sampler", must, got, hint=_RECORD_AGAIN)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast, overload
 
 from sfumato._core import Floats, Integers
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms.candidates import Candidate, CandidateRequest
 from sfumato.mechanisms.provenance import is_library_class, is_library_format, is_library_mechanism
 from sfumato.mechanisms.reports.base import ReportFormat
@@ -131,8 +131,8 @@ def add_family(family: Family) -> None:
     for kind in family.mechanisms:
         known = _BY_NAME.get(kind.name)
         if known is not None:
-            hint = "Give the class another name."
-            must = f"differ from the name of {known!r}"
+            hint = "Set the class attribute name to another string."
+            must = f"differ from the name of the registered class {known.__module__}.{known.__qualname__}"
             raise InvalidInput("register", "the name of the mechanism", must, kind.name, hint=hint)
     _FAMILIES.append(family)
     for kind in family.mechanisms:
@@ -240,27 +240,30 @@ def register(
     report_format: Callable[[Any], ReportFormat] | None = None,
     candidates: Callable[[CandidateRequest], Iterable[tuple[str, Candidate]]] | None = None,
 ) -> Kind | Callable[[Kind], Kind]:
-    """Register a mechanism class that is defined outside the library.
+    """Register a mechanism class that is defined outside Sfumato.
 
-    Every function that takes a mechanism, the ledger and report files then accept the class, and
-    ``mechanism_from_spec`` rebuilds it. The class must define a sampler and its stated law. The sampler runs value by
-    value, because an audit enumerates no other code. Call the function, or use it to decorate the class.
+    All functions that take a mechanism, the ledger and report files then accept instances of the class, and
+    :func:`mechanism_from_spec` rebuilds them. Call the function, or use it to decorate the class.
+
+    The class must define a sampler and the output probabilities that it states; see :class:`Mechanism`.
+    :func:`privatize` runs the sampler for one value at a time, because an audit enumerates no other code.
 
     Parameters
     ----------
     mechanism
-        A subclass of ``Mechanism`` with its own ``name``.
+        A subclass of :class:`Mechanism` with its own ``name``.
     estimator
-        A function that returns the ``Estimator`` of such a mechanism. By default, the class inherits the estimator of
-        the registered class that it derives from, unless ``report_format`` is given. Without any estimator, the
-        frequencies of a mechanism that reports an index are estimated by least squares from the stated law.
+        A function that takes an instance and returns its :class:`Estimator`. By default, the class inherits the
+        estimator of the registered class that it derives from, unless ``report_format`` is given. Without any
+        estimator, a mechanism that reports an index gets the least-squares estimator of its matrix Q(y|x).
     report_format
-        A function that returns the ``ReportFormat`` of such a mechanism, which must be one of the library's. By
-        default, the class inherits the format of the registered class that it derives from; otherwise reports are
-        indices.
+        A function that takes an instance and returns its :class:`ReportFormat`, which must be of a class of Sfumato,
+        such as :class:`IndexFormat` or :class:`BitmapFormat`. By default, the class inherits the format of the
+        registered class that it derives from; otherwise reports are indices.
     candidates
-        A function that takes a ``CandidateRequest`` and yields pairs of a short name and a ``Candidate``. ``plan`` and
-        ``design`` audit these candidates, and compare those that obey the policy with the library's own.
+        A function that takes a :class:`CandidateRequest` and yields pairs of a short name and a :class:`Candidate`.
+        :func:`plan` and :func:`design` audit these candidates, and compare those that obey the policy with Sfumato's
+        mechanisms.
 
     Returns
     -------
@@ -271,7 +274,7 @@ def register(
     ------
     InvalidInput
         If the class does not derive from Mechanism, lacks an abstract method, has no name, or has the name of another
-        mechanism. Also if the report format is not one of the library's. A class that is defined again under the same
+        mechanism. Also if the report format is not of a class of Sfumato. A class that is defined again under the same
         module and name, as in a notebook, replaces the earlier one.
 
     Examples
@@ -312,8 +315,8 @@ def register(
 
 def _refuse_format(kind: type, got: object) -> NoReturn:
     """Raise InvalidInput for a report format that is not one of the library's."""
-    must = "be a report format of sfumato.mechanisms, in which an audit can compare reports"
-    hint = "Use IndexFormat or BitmapFormat."
+    must = "be of a class of sfumato.mechanisms, because audits compare reports in these formats"
+    hint = "Return an IndexFormat or a BitmapFormat from report_format."
     raise InvalidInput("register", f"the report format of {kind.__name__}", must, got, hint=hint)
 
 
@@ -326,7 +329,7 @@ def _check_class(kind: object) -> None:
     if inspect.isabstract(kind):
         missing = ", ".join(sorted(kind.__abstractmethods__))
         must = "define every abstract method of Mechanism"
-        raise InvalidInput("register", f"the class {kind.__name__}", must, f"no {missing}")
+        raise InvalidInput("register", f"the class {kind.__name__}", must, Description(f"no {missing}"))
     name = kind.__dict__.get("name")
     if not isinstance(name, str) or not name:
         must = "define the class attribute name, a non-empty string"

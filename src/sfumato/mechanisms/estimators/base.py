@@ -93,126 +93,145 @@ class SamplingDistribution(ABC):
 
 
 class Estimator(SamplingDistribution):
-    """Unbiased linear estimator of one mechanism.
+    """Base class of unbiased linear estimators of the frequencies of all values, one for each mechanism.
 
-    The score φ(y) of a report y is the estimate from that report alone, and the estimate is the mean score. Fractions
-    are counts divided by the number of reports.
+    :attr:`Mechanism.estimator` returns the estimator of a mechanism. Most analysts call :func:`estimate` instead, which
+    also computes standard errors and intervals.
+
+    Methods that take ``fractions`` expect ``aggregate.counts / aggregate.n`` of an :class:`Aggregate`. With
+    :class:`IndexFormat`, entry y is the share of reports equal to y. With :class:`BitmapFormat`, entry i is the share
+    of reports with bit i set.
+
+    The *score* φ(y) of a report y is the vector of frequencies estimated from that report alone, shape (k,) for k
+    values. The estimate from many reports is the mean of their scores.
 
     Attributes
     ----------
     size : int
-        The number of values.
+        The number k of values.
     condition : float
-        The least singular value that the estimate divides by, relative to the greatest; 1 if it inverts no matrix.
+        Least singular value of the matrix that the estimator inverts, divided by the greatest. Values near 0 amplify
+        rounding errors. The ratio is 1 if the estimator inverts no matrix.
     """
 
-    #: Least singular value that the estimate divides by, relative to the greatest; 1 if it inverts no matrix.
+    #: Least singular value of the inverted matrix, divided by the greatest; 1 if the estimator inverts no matrix.
     condition: float = 1.0
 
     @abstractmethod
     def frequencies(self, fractions: Floats) -> Floats:
-        """Return the estimate from fractions.
+        """Estimate the frequency of every value from the counts of reports.
 
         Parameters
         ----------
         fractions
-            Counts divided by the number of reports.
+            The counts of an :class:`Aggregate` divided by its number of reports, in the order of ``Aggregate.counts``.
 
         Returns
         -------
         ndarray
-            The unbiased estimate of each value's frequency, in domain order.
+            Unbiased estimates, shape (k,), in domain order. Some may be negative.
         """
 
     @abstractmethod
     def expected_counts(self, p: Floats) -> Floats:
-        """Return the expected fractions if values have distribution p.
+        """Return the expected counts per report if the true values have distribution p.
 
         Parameters
         ----------
         p
-            The distribution of the values.
+            Probability of each value, shape (k,), in domain order.
 
         Returns
         -------
         ndarray
-            The expected counts per report; ``frequencies(expected_counts(p))`` is p.
+            The expectation of the ``fractions`` that :meth:`frequencies` takes, in the order of ``Aggregate.counts``.
+            Because the estimate is unbiased, ``frequencies(expected_counts(p))`` equals p.
         """
 
     @abstractmethod
     def second_moments(self) -> Floats:
-        """Return the mean of |φ(Y)|² for each true value.
+        """Return the expected squared length of a report's score for each true value.
+
+        The score φ(y) of a report y is the vector of frequencies estimated from y alone.
 
         Returns
         -------
         ndarray
-            A second moment per value. The risk follows from Σ variances(p) = second_moments·p - |p|². Implementations
-            must not build a matrix of values by values.
+            E[|φ(Y)|² | X = x] for the report Y of a person with value x, shape (k,), in domain order. Subclasses must
+            compute it without a matrix of k by k entries.
+
+        Notes
+        -----
+        If values have distribution p, the expected squared l2 error of the estimate from n reports is
+        (second_moments·p - |p|²)/n. :meth:`Mechanism.risk` computes it.
         """
 
     def nearest(self, unbiased: Floats, fractions: Floats) -> Floats:  # noqa: ARG002
-        """Return a distribution near the unbiased estimate, with the totals that the counts reveal.
+        """Project the unbiased estimate onto the probability distributions.
 
-        Revealed values keep their estimates. The other values have the nearest distribution in l2.
+        Some mechanisms reveal some values, so the estimates of these values are rescaled counts and never negative.
+        The projection keeps them, or scales them down if they sum to more than 1. It replaces the other estimates by
+        the nearest non-negative numbers, in l2 distance, that make the total 1. If every report reveals a block, each
+        block is projected separately, to the share of reports from the block.
 
         Parameters
         ----------
         unbiased
-            The unbiased estimate.
+            The result of :meth:`frequencies`, shape (k,), in domain order.
         fractions
-            Counts divided by the number of reports.
+            The counts divided by the number of reports, from which ``unbiased`` was estimated.
 
         Returns
         -------
         ndarray
-            A probability per value.
+            Probabilities that sum to 1, shape (k,), in domain order.
         """
         return project_protected(unbiased, self.revealed())
 
     # -- methods that only some mechanisms support -------------------------------------------------------------
 
     def fit(self, fractions: Floats, n: int) -> Fit:  # noqa: ARG002
-        """Return the distribution of maximum likelihood for the counts of n reports.
+        """Estimate the distribution of the values by maximum likelihood.
 
         Parameters
         ----------
         fractions
-            Counts divided by the number of reports.
+            The counts divided by the number of reports, in the order of ``Aggregate.counts``.
         n
             The number of reports.
 
         Returns
         -------
         Fit
-            The distribution, and whether the search converged.
+            The distribution, and whether the iterative search converged.
 
         Raises
         ------
         InvalidInput
-            If no likelihood of the counts is known.
+            If the class does not implement the likelihood of its counts.
         """
         hint = "Use method 'simplex' for an estimate that is a distribution."
         raise InvalidInput("estimate", "method", "not be 'mle' for this mechanism", type(self).__name__, hint=hint)
 
     def mean_posterior(self, fractions: Floats, prior: Floats) -> Floats:  # noqa: ARG002
-        """Return the mean over the reports of the posterior distribution under a prior.
+        """Return the posterior distribution of the value given one report, averaged over all reports.
 
         Parameters
         ----------
         fractions
-            Counts divided by the number of reports.
+            The share of reports equal to each output, in the order of ``Aggregate.counts``.
         prior
-            The prior distribution of the values.
+            Prior probability of each value, shape (k,), in domain order.
 
         Returns
         -------
         ndarray
-            A probability per value.
+            Probabilities, shape (k,), in domain order.
 
         Raises
         ------
         InvalidInput
-            If the counts do not determine the posteriors.
+            If the counts do not determine the posterior of each report, as counts of bits in bitmaps.
         """
         must = "not be 'mmse' for bitmaps, whose counts do not determine posteriors"
         hint = "Use method 'simplex' for an estimate that is a distribution."
@@ -222,37 +241,43 @@ class Estimator(SamplingDistribution):
 
     @abstractmethod
     def score_values(self) -> tuple[Floats, Floats]:
-        """Return the scores that a report can have for each value, and their probabilities given that value.
+        """Return the possible scores of one report for each value, and their probabilities.
+
+        The score of a report y for value x is φ(y)[x]: the frequency of x estimated from y alone.
 
         Returns
         -------
         tuple of ndarray
-            Two arrays with a row per value: scores, and their probabilities for people who have the value. A row may
-            list a score that does not occur for its value, with probability zero.
+            Two arrays of equal shape, with a row per value in domain order. Row x of the first lists the possible
+            scores for x. Row x of the second lists their probabilities in the report of a person whose value is x;
+            some may be zero.
         """
 
     @abstractmethod
     def score_probabilities(self, p: Floats) -> Floats:
-        """Return the probabilities of the scores of ``score_values`` for one report.
+        """Return the probability of every score of :meth:`score_values` if values have distribution p.
 
         Parameters
         ----------
         p
-            The distribution of the values.
+            Probability of each value, shape (k,), in domain order.
 
         Returns
         -------
         ndarray
-            A row of probabilities per value.
+            Probabilities for one report of a person drawn from p, in the shape of the arrays of :meth:`score_values`.
         """
 
     def score_probabilities_outside(self) -> Floats:
-        """Return the probabilities of the scores for people whose value is in another group of ``known_groups``.
+        """Return the probability of every score of :meth:`score_values` for people in another revealed group.
+
+        If every report reveals a group of values (a block), ``known_groups()`` returns the group of each value.
 
         Returns
         -------
         ndarray
-            A row of probabilities per value.
+            Probabilities in the shape of the arrays of :meth:`score_values`. Row x is for a person whose value is in
+            another group than x. All are zero if the mechanism reveals no groups.
         """
         return np.zeros(self.score_values()[1].shape)
 
@@ -275,17 +300,19 @@ class Estimator(SamplingDistribution):
         ]
 
     def scores(self, weights: Floats) -> Scores | None:  # noqa: ARG002
-        """Return the law of one report's score for Σ weight·frequency.
+        """Return the distribution of one report's contribution to a weighted sum of frequencies.
+
+        A report y contributes Σ_x weights[x]·φ(y)[x], where φ(y)[x] is the frequency of x estimated from y alone.
 
         Parameters
         ----------
         weights
-            A weight per value.
+            The weight of each value, shape (k,), in domain order.
 
         Returns
         -------
         Scores or None
-            The law, or None if only its moments are known.
+            The distribution of the contribution, or None if the class implements only its mean and variance.
         """
         return None
 

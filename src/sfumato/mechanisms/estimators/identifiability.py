@@ -1,4 +1,4 @@
-"""The error for mechanisms whose reports do not tell all values apart."""
+"""The error for mechanisms whose reports do not distinguish all values."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ __all__ = ["NotIdentifiable"]
 
 
 class NotIdentifiable(InvalidInput):
-    """Raised if reports do not tell all values apart, so that frequencies have no unbiased estimate.
+    """Error raised if reports do not distinguish all values, so that frequencies have no unbiased estimate.
+
+    At ε = 0, for example, every value has the same output distribution. In general, the error is raised if the rows of
+    the matrix Q(y|x) of output probabilities are linearly dependent. Callers catch this error; only estimators
+    construct it.
 
     Parameters
     ----------
     must
         The requirement that the mechanism does not meet, as the words after "must".
     got
-        The mechanism.
+        The mechanism, or a description of it.
     hint
         What to do next, as a full sentence.
     """
