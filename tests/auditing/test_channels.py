@@ -201,8 +201,8 @@ HALVES = [["1/2", "1/2"]] * 3
     ("call", "culprit"),
     [
         (lambda: Channel(ABC, HALVES[:2]), "rows must be 3; got 2"),
-        (lambda: Channel(ABC, [["1/2", "1/2"], [1], [1]]), "have one length"),
-        (lambda: Channel(ABC, [[], [], []]), "have one length, at least 1"),
+        (lambda: Channel(ABC, [["1/2", "1/2"], [1], [1]]), "have the same length"),
+        (lambda: Channel(ABC, [[], [], []]), "have the same length, at least 1"),
         (
             lambda: Channel(ABC, [["1/2", "1/2"], [0.3, 0.3], [0, 1]]),
             "row of 'b' must be probabilities that sum to exactly",

@@ -307,9 +307,9 @@ def test_counts_that_no_reports_have_are_refused() -> None:
     response, subset = MECHANISMS["response"], MECHANISMS["subset"]
     with pytest.raises(InvalidInput, match="counts must have 5 entries; got 4"):
         Aggregate(response.hash, 3, np.array([1, 1, 1, 0])).check(response)
-    with pytest.raises(InvalidInput, match="counts must sum to 1·n = 3; got 2"):
+    with pytest.raises(InvalidInput, match="counts must sum to 3, 1 for each of 3 reports; got 2"):
         Aggregate(response.hash, 3, np.array([1, 1, 0, 0, 0])).check(response)
-    with pytest.raises(InvalidInput, match="counts must sum to 2·n = 6; got 5"):
+    with pytest.raises(InvalidInput, match="counts must sum to 6, 2 for each of 3 reports; got 5"):
         Aggregate(subset.hash, 3, np.array([2, 2, 1, 0, 0])).check(subset)
     Aggregate(subset.hash, 3, np.array([2, 2, 1, 1, 0])).check(subset)
     Aggregate(MECHANISMS["unary"].hash, 3, np.array([3, 0, 1, 1, 0])).check(MECHANISMS["unary"])

@@ -239,7 +239,7 @@ def test_a_prior_policy_of_level_zero_has_the_trivial_mechanism(side: str, utili
     assert made.outputs == 1
     assert sf.audit(made, policy).holds
     counts = sf.aggregate(made, sf.privatize(made, [0, 1], sf.InsecureSeeded(1)))
-    with pytest.raises(InvalidInput, match="tell all values apart"):
+    with pytest.raises(InvalidInput, match="distinguish all values in its reports"):
         sf.estimate(made, counts)
 
 

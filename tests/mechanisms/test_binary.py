@@ -146,17 +146,23 @@ def test_the_best_mechanism_of_a_policy_has_its_levels() -> None:
 @pytest.mark.parametrize(
     ("build", "culprit"),
     [
-        (lambda: BinaryOptimal(sf.Domain.range(3), 1, 1), "domain must have exactly two values; got 3"),
+        (lambda: BinaryOptimal(sf.Domain.range(3), 1, 1), "domain must have exactly two values; got 3 values"),
         (lambda: BinaryOptimal(COIN, -1, 1), "epsilon_first must be at least 0; got -1"),
         (lambda: BinaryOptimal(COIN, 1, "much"), "epsilon_second must be"),
         (
             lambda: BinaryOptimal(COIN, 1, 1, weights=[[TOTAL], [TOTAL]]),
-            "weights must have two rows and two columns; got '1 column'",
+            "weights must have two rows and two columns; got 1 column",
         ),
         (lambda: BinaryOptimal(COIN, 1, 1, weights=[[TOTAL, 0]]), "2 rows, one per value"),
         (lambda: BinaryOptimal(COIN, 1, 1, weights=[[TOTAL, 0], [1, 1]]), "weights of 'yes' must sum to 2"),
-        (lambda: BinaryOptimal.for_policy(sf.Uniform(sf.Domain.range(3), 1)), "be over exactly two values; got 3"),
-        (lambda: BinaryOptimal.for_policy(sf.Prior(COIN, ["1/2", "1/2"], 1)), "policy must bind pairs of values"),
+        (
+            lambda: BinaryOptimal.for_policy(sf.Uniform(sf.Domain.range(3), 1)),
+            "be over exactly two values; got 3 values",
+        ),
+        (
+            lambda: BinaryOptimal.for_policy(sf.Prior(COIN, ["1/2", "1/2"], 1)),
+            "policy must be a Uniform, HighLow, Blocks, Pairwise or Metric policy",
+        ),
         (lambda: BinaryOptimal.mangat(COIN, "maybe", 1), "maybe"),
     ],
 )

@@ -155,7 +155,7 @@ def test_replaying_refuses_another_sampler() -> None:
     assert recording.below(2**32) == 3
     assert recording.bernoulli(2, 4)
     assert recording.decisions == [Decision("below", (2**32,), 3), Decision("bernoulli", (2, 4), 1)]
-    with pytest.raises(InvalidInput, match=r"ask for below\(4294967296,\); got 'below\(5,\)'"):
+    with pytest.raises(InvalidInput, match=r"ask for below\(4294967296,\); got below\(5,\)"):
         RecordedDraws(recording.decisions).below(5)
     replay = RecordedDraws(recording.decisions)
     replay.below(2**32)
@@ -174,7 +174,7 @@ def test_the_interpreter_follows_every_branch_once() -> None:
         [(i, False) for i in range(3)] + [(i, j) for i in range(3) for j in range(2)]
     )
     assert list(branches(lambda draws: draws.bernoulli(4, 4) or draws.bernoulli(0, 4))) == [(True, 1, 1)]
-    with pytest.raises(ValueError, match="not a probability"):
+    with pytest.raises(ValueError, match=r"must be in \[0, 1\]; got 5/4"):
         list(branches(lambda draws: draws.bernoulli(5, 4)))
-    with pytest.raises(ValueError, match="cannot choose"):
+    with pytest.raises(ValueError, match="m must be at least 1; got 0"):
         list(branches(lambda draws: draws.below(0)))

@@ -358,7 +358,7 @@ def test_a_matrix_that_breaks_the_policy_is_mixed_until_it_obeys() -> None:
         (lambda d: TableMechanism(d, [[TOTAL], [TOTAL]]), "3 rows, one per value"),
         (lambda d: TableMechanism(d, [[TOTAL], [TOTAL], [TOTAL - 1]]), "weights of 'c' must sum to 2"),
         (lambda d: TableMechanism(d, [[TOTAL, 0], [TOTAL, 0], [TOTAL + 1, -1]]), "output 1 for 'c' must be at least 0"),
-        (lambda d: TableMechanism(d, [[TOTAL, 0], [TOTAL, 0], [TOTAL]]), "rows must have one length"),
+        (lambda d: TableMechanism(d, [[TOTAL, 0], [TOTAL, 0], [TOTAL]]), "rows must have the same length"),
         (lambda d: TableMechanism.from_matrix(d, [[0.5, 0.5], [1.1, -0.1], [1, 0]]), "'b'.* must be at least 0"),
         (lambda d: TableMechanism.from_matrix(d, [[0.5, 0.5], [0.5, 0.4], [1, 0]]), "row of 'b' must sum to one"),
         (lambda d: TableMechanism.from_matrix(d, [[0.5, 0.5], [float("nan"), 1], [1, 0]]), "'b'.* must be a number"),

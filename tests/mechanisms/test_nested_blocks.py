@@ -412,7 +412,7 @@ def test_levels_too_close_for_64_bits_are_refused_or_kept() -> None:
 def test_a_mechanism_that_tells_nothing_has_no_estimate() -> None:
     for mechanism in (NestedSubsets(R(4), "abba", 0, 2), ComposedSubsets(R(4), "abba", 0, 2)):
         assert mechanism.risk(1) == math.inf
-        with pytest.raises(InvalidInput, match="tell values apart"):
+        with pytest.raises(InvalidInput, match="distinguish all values in its reports"):
             _ = mechanism.estimator
 
 

@@ -482,8 +482,11 @@ def test_plan_and_design_offer_it() -> None:
 @pytest.mark.parametrize(
     ("build", "culprit"),
     [
-        (lambda: PriorBinary(sf.Domain.range(3), ["1/3"] * 3, 1), "domain must have exactly two values; got 3"),
-        (lambda: PriorSymmetric(sf.Domain.range(3), ["1/3"] * 3, 1), "domain must have exactly two values; got 3"),
+        (lambda: PriorBinary(sf.Domain.range(3), ["1/3"] * 3, 1), "domain must have exactly two values; got 3 values"),
+        (
+            lambda: PriorSymmetric(sf.Domain.range(3), ["1/3"] * 3, 1),
+            "domain must have exactly two values; got 3 values",
+        ),
         (lambda: PriorBinary(COIN, ["1/2", "1/3"], 1), "Prior: prior must sum to one"),
         (lambda: PriorBinary(COIN, ["3/2", "-1/2"], 1), "prior of 'no' must lie in"),
         (lambda: PriorBinary(COIN, [1], 1), "have 2 entries"),
@@ -493,9 +496,9 @@ def test_plan_and_design_offer_it() -> None:
             lambda: PriorBinary(COIN, [0.5, 0.5], 1, weights=[[TOTAL], [TOTAL]]),
             "PriorBinary: weights must have two rows and two columns",
         ),
-        (lambda: PriorBinary.for_policy(sf.Uniform(COIN, 1)), "be a prior policy; got 'uniform'"),
+        (lambda: PriorBinary.for_policy(sf.Uniform(COIN, 1)), "be a Prior policy; got Uniform"),
         (lambda: PriorBinary.for_policy(sf.Prior(sf.Domain.range(3), ["1/3"] * 3, 1)), "be over exactly two values"),
-        (lambda: PriorSymmetric.for_policy(sf.Prior(COIN, [1, 0], 1, "upper")), 'be a prior policy with side="both"'),
+        (lambda: PriorSymmetric.for_policy(sf.Prior(COIN, [1, 0], 1, "upper")), 'be a Prior policy with side="both"'),
     ],
 )
 def test_bad_parameters_are_refused_by_name(build: Any, culprit: str) -> None:

@@ -151,7 +151,7 @@ def test_many_values_beside_a_secret() -> None:
     for level in (0, "inf"):
         free = sf.Secret(product, "S", level, sf.Known([["1/100"] * 50] * 2))
         assert known_response(free).epsilon == Epsilon(level)
-    with pytest.raises(InvalidInput, match="be a Secret policy under Known or AtLeast"):
+    with pytest.raises(InvalidInput, match="be a Secret policy with Known or AtLeast distributions"):
         known_response(sf.Secret(product, "S", 1, sf.Anything()))
 
 
@@ -236,7 +236,7 @@ def test_what_no_table_is_made_for() -> None:
     with pytest.raises(InvalidInput, match="have a uniform prior"):
         prior_table(sf.Prior(R(3), ["1/2", "1/4", "1/4"], 1))
     for epsilon in (0, "1e-30"):
-        with pytest.raises(NoMechanism, match="too close to one another"):
+        with pytest.raises(NoMechanism, match="which is too close to 0 for probabilities in steps of 2"):
             prior_table(uniform(3, epsilon))
     assert "prior-table" not in candidates(uniform(129)).by_name
     assert "prior-table" not in candidates(sf.Prior(R(3), ["1/2", "1/4", "1/4"], 1)).by_name

@@ -389,7 +389,7 @@ def test_what_tells_the_most_may_not_tell_the_table_and_says_so() -> None:
     assert mechanism.budget["own"] == mechanism.budget["others"] == "1"
     assert math.isinf(mechanism.risk(1000))
     reports = sf.privatize(mechanism, [("s0", "u0")] * 10, stream=sf.InsecureSeeded(1))
-    with pytest.raises(InvalidInput, match="tell all values apart"):
+    with pytest.raises(InvalidInput, match="distinguish all values in its reports"):
         sf.estimate(mechanism, sf.aggregate(mechanism, reports))
     assert ConditionalUnary.for_policy(policy, "estimation").risk(1000) < 0.1
 
@@ -444,7 +444,7 @@ def test_specs_survive_and_inconsistent_ones_are_refused() -> None:
         assert sf.mechanism_from_spec(mechanism.to_json()) == mechanism
         spec = mechanism.spec
         for wrong, culprit in (
-            ({"secret": "T"}, "secret must name one of S, U; got 'T'"),
+            ({"secret": "T"}, "secret must be one of the factors S, U; got 'T'"),
             ({"weights": [["1"]]}, "have 6 rows"),
             ({"total_bits": 61}, "total_bits must be 62"),
         ):
@@ -464,7 +464,7 @@ def test_specs_survive_and_inconsistent_ones_are_refused() -> None:
 def test_bad_policies_and_utilities_are_refused(kind: Any) -> None:
     domain = product(2, 2)
     for policy in (sf.Uniform(domain, 1), sf.Secret(domain, "S", 1, sf.Anything())):
-        assert "policy must be a Secret policy under ChiSquare" in refusal(kind.for_policy, policy)
+        assert "policy must be a Secret policy with ChiSquare distributions" in refusal(kind.for_policy, policy)
     message = refusal(kind.for_policy, robust([[1, 2], [3, 4]]), "beauty")
     assert "utility must be one of estimation, mutual-information; got 'beauty'" in message
 
@@ -489,7 +489,7 @@ def test_too_many_outputs_are_refused_with_what_to_use_instead() -> None:
 
 def test_a_table_needs_a_secret_of_its_domain() -> None:
     weights = [[TOTAL]] * 4
-    assert "secret must name one of S, U" in refusal(ReportingMechanism, product(2, 2), "X", {}, weights)
+    assert "secret must be one of the factors S, U" in refusal(ReportingMechanism, product(2, 2), "X", {}, weights)
 
 
 # -- census data -------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sfumato._core import INFINITE, Epsilon, quantity
 from sfumato.domain import Domain, align, checked_domain
-from sfumato.errors import InvalidInput, NoMechanism
+from sfumato.errors import Description, InvalidInput, NoMechanism
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.partitioned.mechanism import KINDS, PartitionedMechanism, part_document, part_from_document
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
@@ -30,10 +30,10 @@ INNER: dict[str, Callable[[Domain, Epsilon], MixtureMechanism]] = {
 
 
 class BlockMechanism(PartitionedMechanism):
-    """A report that reveals the block, and randomizes the value with the block's own mechanism.
+    """Mechanism that reveals the block of a value, and randomizes the value within the block.
 
-    The mechanism of a block sees only the values of the block. Reports of all blocks have the same length. A block of a
-    single value needs no noise.
+    It is for a :class:`Blocks` policy whose level across blocks is infinite. Each block has a separate mechanism over
+    the values of the block. Reports of all blocks have the same length. A block of a single value needs no noise.
 
     Parameters
     ----------
@@ -43,15 +43,17 @@ class BlockMechanism(PartitionedMechanism):
         The number of each value's block, in domain order or with labels. Blocks are numbered from 0 in order of first
         appearance.
     parts
-        The mechanism of each block, over as many values as the block has, in domain order. Each must be a
+        The mechanism of each block, in the order of the block numbers. Its domain must have as many values as the
+        block; value i stands for the i-th value of the block in domain order. Each mechanism must be a
         :class:`RandomizedResponse`, :class:`SubsetSelection` or :class:`HadamardResponse`.
 
     Notes
     -----
-    A report names its block, so its column is zero outside the block, and inside it is a column of the block's
-    mechanism (Acharya et al. 2020, Section 6). The risk is a sum over blocks, weighted by their mass, so
-    :meth:`for_policy` selects the mechanism of least exact risk for each block separately. The proof is in
-    ``docs/proofs/block.md``.
+    A report names its block, so its probability is zero for values outside the block. Inside the block, its
+    probabilities are those of the block's mechanism (Acharya et al. 2020, "Context-Aware Local Differential Privacy",
+    Section 6). The risk, the expected squared error of the estimated frequencies, is a sum over blocks, weighted by
+    the probability of each block. So :meth:`for_policy` selects the mechanism of least exact risk for each block
+    separately. The proof is in ``docs/proofs/block.md``.
 
     Examples
     --------
@@ -69,28 +71,33 @@ class BlockMechanism(PartitionedMechanism):
         block_of = _checked_blocks(domain, blocks)
         sizes = np.bincount(block_of)
         if len(parts) != len(sizes):
-            raise InvalidInput("BlockMechanism", "parts", f"be {len(sizes)}, one per block", len(parts))
+            must = f"have {quantity(len(sizes), 'mechanism')}, one per block"
+            raise InvalidInput("BlockMechanism", "parts", must, Description(quantity(len(parts), "mechanism")))
         for number, (part, size) in enumerate(zip(parts, sizes.tolist(), strict=True)):
             of_block = f"the part of block {number}"
             if not isinstance(part, tuple(KINDS.values())):
-                raise InvalidInput("BlockMechanism", of_block, f"be one of {', '.join(KINDS)}", part)
+                kinds = "a RandomizedResponse, SubsetSelection or HadamardResponse"
+                raise InvalidInput("BlockMechanism", of_block, f"be {kinds}", part)
             if len(part.domain) != size:
-                raise InvalidInput("BlockMechanism", of_block, f"be over its {quantity(size, 'value')}", part)
+                must = f"be over {quantity(size, 'value')}, the size of the block"
+                raise InvalidInput("BlockMechanism", of_block, must, part)
         self._assemble(domain, parts, block_of, _places(block_of))
 
     @classmethod
     def for_policy(cls, policy: Blocks, inner: str | None = None, *, max_bits: int | None = None) -> BlockMechanism:
-        """Build the mechanism of least risk for a policy whose reports may reveal the block.
+        """Build the block mechanism of least risk for a policy under which reports may reveal the block.
+
+        The risk is the expected squared error of the estimated frequencies; see :meth:`Mechanism.risk`.
 
         Parameters
         ----------
         policy
-            A blocks policy with an infinite level across blocks.
+            A :class:`Blocks` policy with an infinite level ``across`` blocks, the default.
         inner
-            The mechanism of every block: ``"rr"``, ``"subset"`` or ``"hadamard"``. By default each block has the one of
-            least exact risk among those that fit ``max_bits``.
+            The mechanism of every block: ``"rr"`` (randomized response), ``"subset"`` or ``"hadamard"``. By default,
+            each block has the one of least risk among those that fit ``max_bits``.
         max_bits
-            Maximum report size in bits, or None.
+            Maximum report size in bits, or None for no limit.
 
         Returns
         -------
@@ -107,7 +114,7 @@ class BlockMechanism(PartitionedMechanism):
         if not policy.across.is_infinite:
             must = "have an infinite level across blocks"
             hint = "For a finite level across blocks, use NestedSubsets or ComposedSubsets."
-            raise InvalidInput("BlockMechanism", "policy", must, policy.across, hint=hint)
+            raise InvalidInput("BlockMechanism", "policy", must, Description(f"across = {policy.across}"), hint=hint)
         if inner is not None and inner not in INNER:
             raise InvalidInput("BlockMechanism", "inner", f"be one of {', '.join(INNER)}", inner)
         block_of = policy.block_of
@@ -123,7 +130,7 @@ class BlockMechanism(PartitionedMechanism):
             return cls.for_policy(policy, "rr", max_bits=max_bits)
         if max_bits is not None and mechanism.bits > max_bits:
             raise NoMechanism(
-                f"reports of at most {max_bits} bits cannot encode the blocks and their values. "
+                f"reports of at most {quantity(max_bits, 'bit')} cannot encode the blocks and their values. "
                 f"Set max_bits to at least {mechanism.bits}."
             )
         return mechanism
@@ -131,16 +138,18 @@ class BlockMechanism(PartitionedMechanism):
     def audit_surrogate(self) -> BlockMechanism:
         """Return a small instance of this class for exhaustive auditing.
 
+        If this mechanism has too many random branches, an audit enumerates the sampler of the small instance instead.
+
         Returns
         -------
         BlockMechanism
-            A mechanism with one block per class of part, a surrogate of the largest such part, and the first block
-            twice.
+            A mechanism with one small block for each class of mechanism among the blocks, and a copy of the first of
+            them. Each small block uses the ``audit_surrogate()`` of the largest block of its class.
 
         Raises
         ------
         InvalidInput
-            If the surrogate of a part is of another class than the part.
+            If ``audit_surrogate()`` of a block's mechanism returns an instance of another class.
         """
         largest = {type(part): part for part in sorted(self.parts, key=lambda part: len(part.domain))}
         parts = [part.audit_surrogate() for part in largest.values()]
@@ -186,12 +195,14 @@ def _checked_blocks(domain: Domain, blocks: Any) -> npt.NDArray[np.int64]:
         raise InvalidInput("BlockMechanism", "blocks", "be one sequence of integers", blocks) from None
     if block_of.shape != (len(domain),) or block_of.dtype.kind not in "iu" or (block_of < 0).any():
         must = f"be {len(domain)} non-negative integers, one per value"
-        raise InvalidInput("BlockMechanism", "blocks", must, f"{block_of.dtype} of shape {block_of.shape}")
+        got = Description(f"{block_of.dtype} of shape {block_of.shape}")
+        raise InvalidInput("BlockMechanism", "blocks", must, got)
     first_seen = list(dict.fromkeys(block_of.tolist()))
     if first_seen != list(range(len(first_seen))):
         hint = "Number the blocks 0, 1, 2, … in domain order, or build the mechanism with for_policy."
-        must = "be numbered in order of first appearance"
-        raise InvalidInput("BlockMechanism", "blocks", must, first_seen[:10], hint=hint)
+        must = "be numbered from 0 in order of first appearance"
+        got = Description(f"numbers in the order {first_seen[:10]}")
+        raise InvalidInput("BlockMechanism", "blocks", must, got, hint=hint)
     return block_of.astype(np.int64)
 
 

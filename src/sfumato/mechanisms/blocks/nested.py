@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from sfumato._core import Epsilon, EpsilonLike
 from sfumato.domain import Domain, checked_domain
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms.base import Mechanism
 from sfumato.policy import INFINITE_CODE, Blocks, PairwisePolicy, Policy, representatives
 
@@ -47,7 +47,7 @@ class NestedMechanism(Mechanism):
             hint = "If reports may reveal the block, use BlockMechanism."
             raise InvalidInput(subject, "across", "be finite", across, hint=hint)
         if self.epsilon >= self.across:
-            hint = "If all values have one level, use SubsetSelection."
+            hint = "If all pairs of values have the same level, use SubsetSelection."
             raise InvalidInput(subject, "epsilon", f"be below across = {self.across}", epsilon, hint=hint)
         self.block_of = Blocks(domain, blocks, self.epsilon, self.across).block_of
         self.block_of.setflags(write=False)
@@ -56,8 +56,8 @@ class NestedMechanism(Mechanism):
             hint = "For a single block, use SubsetSelection."
             raise InvalidInput(subject, "the number of blocks", "be at least 2", self.blocks, hint=hint)
         if self.blocks == len(domain):
-            must, got = "include a block of several values", f"{self.blocks} blocks of one value"
-            hint = "If every value is a block, use SubsetSelection at the level across."
+            must, got = "include a block of several values", Description(f"{self.blocks} blocks of one value each")
+            hint = "If every value is a block, use SubsetSelection with epsilon = across."
             raise InvalidInput(subject, "blocks", must, got, hint=hint)
 
     @classmethod

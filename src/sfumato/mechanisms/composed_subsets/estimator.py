@@ -31,7 +31,7 @@ class ComposedSubsetsEstimator(Estimator):
 
     def __init__(self, mechanism: ComposedSubsets) -> None:
         if 0 in (mechanism.values.threshold, mechanism.labels.threshold):
-            raise NotIdentifiable("tell values apart (its epsilon is too small)", mechanism)
+            raise NotIdentifiable("distinguish all values in its reports (its epsilon is too small)", mechanism)
         self.size = len(mechanism.domain)
         self._block_of, self._blocks = mechanism.block_of, mechanism.blocks
         self._sizes = np.bincount(self._block_of).astype(np.float64)

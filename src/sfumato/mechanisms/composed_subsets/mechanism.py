@@ -27,9 +27,11 @@ MOST_BLOCKS = 4096
 
 
 class ComposedSubsets(NestedMechanism):
-    """Composed subsets: a set of values at ε and, independently, a set of blocks at across - ε.
+    """Composed subsets: report a random set of values at level ε and, independently, of blocks at level across - ε.
 
-    Blocks may have any sizes. A report is a bitmap with one bit per value and one bit per block.
+    It is for a :class:`Blocks` policy with a finite level across blocks; blocks may have any sizes. Both parts are
+    :class:`SubsetSelection` mechanisms: one for the value, one for its block. A report is a bitmap: one bit per value
+    in domain order, then one bit per block.
 
     Parameters
     ----------
@@ -42,22 +44,26 @@ class ComposedSubsets(NestedMechanism):
     across
         The level between values of different blocks; finite and above ``epsilon``.
     sizes
-        The numbers of values and of blocks in the sets. By default each part has the size of least risk.
+        The numbers of values and of blocks in the two sets. By default, each part has the size that minimizes the
+        expected squared error of the estimate from that part alone.
     thresholds
-        The integers ⌊2^64·γ⌋ of the two parts, as a spec states them; computed from the levels by default.
+        The integers ⌊2^64·γ⌋ of the two parts that a stored spec holds, where γ is the probability that a set is forced
+        to contain the truth. Omit them to compute them from the levels.
     coins
-        Numerators of the coins of the two parts, over 2^planes. The law does not depend on them.
+        Setting of the sampler: numerators, over 2^planes, of the probabilities with which it first includes a value and
+        a block. They affect the speed, not the probabilities of the reports.
     planes
-        Number of bits per coin, from 1 to 8. The law does not depend on it.
+        Number of random bits per coin, from 1 to 8. It affects the speed, not the probabilities of the reports.
 
     Notes
     -----
-    Both reports are subset selections (Ye and Barg 2018). Only the first one distinguishes two values of a block, so
-    their ratio is at most e^ε. Both distinguish values of different blocks, so the ratio is at most e^ε·e^(across-ε) =
-    e^across.
+    Both parts are subset selections (Ye and Barg 2018). Only the set of values distinguishes two values of one block,
+    so the probabilities of a report for them differ by a factor of at most e^ε. Both sets distinguish values of
+    different blocks, so there the factor is at most e^ε·e^(across-ε) = e^across.
 
-    The estimator combines the two by generalized least squares at the uniform distribution: it corrects the estimate of
-    the values, block by block, towards the estimate of the blocks. The proof is in ``docs/proofs/composed-subsets.md``.
+    The estimator combines the two parts by generalized least squares at the uniform distribution: it corrects the
+    estimated frequencies of the values, block by block, towards the estimated frequencies of the blocks. The proof is
+    in ``docs/proofs/composed-subsets.md``.
 
     Examples
     --------
@@ -117,22 +123,22 @@ class ComposedSubsets(NestedMechanism):
         return self.values.start(x), self.labels.start(int(self.block_of[x]))
 
     def step(self, state: tuple[Any, Any], draws: Draws) -> tuple[Any, Any] | Finished:
-        """Return the state that follows another state.
+        """Run one step of the sampler; :meth:`sample` calls it until it returns :class:`Finished`.
 
-        First both parts decide whether to force, then both flip their coins, then both resize their sets. In every
-        stage the part of the values comes first.
+        First both subset selections decide whether their set must contain the truth, then both flip their coins, then
+        both resize their sets. In every stage the set of values comes before the set of blocks.
 
         Parameters
         ----------
         state
-            The state of the part of the values, and the state of the part of the blocks.
+            The sampler states of the two subset selections: for the value, and for its block.
         draws
             The source of random decisions.
 
         Returns
         -------
         tuple or Finished
-            The next state, or the report.
+            The next pair of states, or ``Finished(report)``.
         """
         value, label = state
         if isinstance(label, Finished):

@@ -68,7 +68,7 @@ class InclusionEstimator(Estimator):
 
     def __init__(self, mechanism: TwoLevelMechanism, inclusion: Inclusion) -> None:
         if inclusion.gap == 0:
-            raise NotIdentifiable("tell values apart (its epsilon is 0)", mechanism)
+            raise NotIdentifiable("distinguish all values in its reports (its epsilon is 0)", mechanism)
         self.size = len(mechanism.domain)
         self.inclusion = inclusion
         self.other, self.gap = float(inclusion.other), float(inclusion.gap)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato._core import Floats
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 
 __all__ = ["Fit", "fit_bit_counts", "fit_histogram"]
 
@@ -21,20 +21,21 @@ _LEAST_FRACTION = 0.01
 
 @dataclass(frozen=True)
 class Fit:
-    """Result of a maximum-likelihood search.
+    """Result of an iterative maximum-likelihood search; :meth:`Estimator.fit` returns it.
 
     Parameters
     ----------
     frequencies
-        The fitted distribution.
+        The fitted probability of each value, shape (k,), in domain order.
     converged
-        Whether ``bound`` is within the tolerance of the search.
+        Whether ``bound`` is at most the tolerance of the search. If False, ``frequencies`` may not be optimal.
     iterations
-        The number of iterations.
+        The number of iterations of the search.
     gain
-        The mean log-likelihood per report, minus that of the uniform distribution.
+        The mean log-likelihood per report of ``frequencies`` minus that of the uniform distribution, in nats. For
+        bitmaps, the likelihood treats the counts of different bits as independent.
     bound
-        An upper bound on the further gain of any distribution.
+        An upper bound on how much any other distribution can increase ``gain``; near 0 if the search converged.
 
     Examples
     --------
@@ -76,7 +77,7 @@ def fit_histogram(
     if not seen.any():
         hint = "Check that the reports are those of this mechanism."
         must = "include an output that some value can produce"
-        raise InvalidInput("estimate", "the reports", must, "none", hint=hint)
+        raise InvalidInput("estimate", "the reports", must, Description("none"), hint=hint)
     fractions = np.where(seen, fractions, 0.0) / fractions[seen].sum()
 
     def expected(p: Floats) -> Floats:

@@ -6,8 +6,8 @@ from typing import Self
 
 import numpy as np
 
-from sfumato._core import Floats, count_text
-from sfumato.errors import InvalidInput, LimitExceeded
+from sfumato._core import Floats, count_text, quantity
+from sfumato.errors import Description, InvalidInput, LimitExceeded
 from sfumato.mechanisms.base import LARGEST_MATRIX, Mechanism
 from sfumato.mechanisms.estimators.base import Estimator, HistogramEstimator
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
@@ -32,9 +32,10 @@ class MatrixEstimator(HistogramEstimator):
         rank = len(singular_values)
         self.condition = float(singular_values[-1] / singular_values[0]) if rank == self.size else 0.0
         if self.condition <= self.size * np.finfo(float).eps:
-            must = "tell all values apart (its matrix is singular)"
+            must = "distinguish all values in its reports (its matrix is singular)"
             hint = "Use a mechanism with a larger epsilon, or a matrix whose rows are linearly independent."
-            raise NotIdentifiable(must, f"a matrix of {len(matrix)} values by {matrix.shape[1]} outputs", hint=hint)
+            got = Description(f"a matrix of {quantity(len(matrix), 'value')} by {quantity(matrix.shape[1], 'output')}")
+            raise NotIdentifiable(must, got, hint=hint)
         self._left_inverse = np.zeros_like(matrix)
         self._left_inverse[:, used] = (left / singular_values) @ right / np.sqrt(law[used])
 
@@ -44,9 +45,9 @@ class MatrixEstimator(HistogramEstimator):
         values, outputs = len(mechanism.domain), mechanism.outputs
         if values * outputs > LARGEST_MATRIX:
             raise LimitExceeded(
-                f"the efficient estimate needs the full matrix of {mechanism.name}, but {values} values by "
-                f"{count_text(outputs)} outputs are more than the limit of {LARGEST_MATRIX} entries. "
-                "Use method 'unbiased'."
+                f"the estimator needs the full matrix of {mechanism.name}, but {values} values by "
+                f"{count_text(outputs)} outputs are more than the limit of {LARGEST_MATRIX:,} entries. "
+                "Use method 'unbiased'. If you registered the mechanism, pass estimator= to sfumato.register."
             )
         return cls(mechanism.matrix(), p)
 
@@ -88,7 +89,7 @@ def default_estimator(mechanism: Mechanism) -> Estimator:
     """Return the estimator of a mechanism whose family defines none, from the exact law of its outputs."""
     if not mechanism.report_format.is_histogram:
         must = "report an index, or have an estimator"
-        hint = "Pass estimator= to sfumato.register."
+        hint = "Pass a function that returns its Estimator to sfumato.register with estimator=."
         raise InvalidInput("estimate", "the mechanism", must, mechanism, hint=hint)
     return MatrixEstimator.of(mechanism)
 
@@ -100,6 +101,6 @@ def efficient_estimator(mechanism: Mechanism) -> Estimator:
     """
     if not mechanism.report_format.is_histogram:
         must, hint = "not be 'efficient' for bitmaps", "Use method 'unbiased', which is efficient for bitmaps."
-        raise InvalidInput("estimate", "method", must, mechanism.name, hint=hint)
+        raise InvalidInput("estimate", "method", must, Description(f"the mechanism {mechanism.name}"), hint=hint)
     estimator = mechanism.estimator
     return estimator if isinstance(estimator, MatrixEstimator) else MatrixEstimator.of(mechanism)

@@ -39,7 +39,7 @@ class HadamardEstimator(HistogramEstimator, PartEstimator):
 
     def __init__(self, mechanism: HadamardResponse) -> None:
         if mechanism.threshold == 0:
-            raise NotIdentifiable("tell values apart (its epsilon is 0)", mechanism)
+            raise NotIdentifiable("distinguish all values in its reports (its epsilon is 0)", mechanism)
         self.size = len(mechanism.domain)
         self._blocks, self._columns = mechanism.blocks, mechanism.block_size
         self.gamma, self._rest = float(mechanism.gamma), float(1 - mechanism.gamma)

@@ -23,10 +23,11 @@ _LARGEST_NARROW = 2**16
 
 
 class HadamardResponse(MixtureMechanism):
-    """Hadamard response: a column of a Hadamard matrix, likelier where the row of the true value is +1.
+    """Hadamard response: report a column of a Hadamard matrix, likelier where the true value's row is +1.
 
-    A report is the index of one of B·b columns: B blocks of b columns, b a power of two. The value with index x has row
-    1 + x mod (b-1) of block ⌊x/(b-1)⌋.
+    Each value has a row of +1 and -1 entries. There are B blocks of b columns, where b is a power of two; the value
+    with index x has row 1 + x mod (b-1) of block ⌊x/(b-1)⌋. A report is the index of one of the B·b columns. Reports
+    are short, and frequencies are estimated in k log k steps.
 
     Parameters
     ----------
@@ -35,18 +36,20 @@ class HadamardResponse(MixtureMechanism):
     epsilon
         The level ε of classical local differential privacy.
     block_size
-        The number b of columns per block, a power of two. By default it has the least risk at the uniform distribution.
+        The number b of columns per block, a power of two. By default, b minimizes the expected squared error of the
+        estimated frequencies (the risk) at the uniform distribution.
     blocks
         The number B of blocks; ⌈k/(b-1)⌉ by default. Requires ``block_size``.
     threshold
-        The integer ⌊2^64·γ⌋, as a spec states it; computed from ``epsilon`` by default.
+        The integer ⌊2^64·γ⌋ that a stored spec holds. Omit it to compute it from ``epsilon``.
 
     Notes
     -----
-    With probability γ the report is a uniform column of the value's block where the value's row is +1. Otherwise it is
-    uniform over all columns. With t = e^ε, γ = (t-1)/(t-1+2B), rounded down to a multiple of 2^-64. Row 0, all ones, is
-    skipped because it distinguishes no values. The unbiased estimate of a frequency is the mean of the row's signs over
-    reports in the value's block, divided by γ.
+    With probability γ the report is drawn uniformly from the columns of the value's block where the value's row is +1.
+    Otherwise it is drawn uniformly from all columns. With t = e^ε, γ = (t-1)/(t-1+2B), rounded down to a multiple of
+    2^-64, so that ε holds exactly. Row 0, all ones, is skipped because it distinguishes no values. A report scores +1
+    or -1 for a value, the entry of the value's row in the reported column, and 0 if the column is in another block. The
+    unbiased estimate of a frequency is the mean score divided by γ.
 
     Acharya, Sun and Zhang (2019) take B a power of two. Any B = ⌈k/(b-1)⌉ is valid, and the b of least exact risk
     reduces the risk by a factor of up to 1.5.
@@ -80,7 +83,8 @@ class HadamardResponse(MixtureMechanism):
         self.epsilon = read_epsilon("HadamardResponse", epsilon)
         if block_size is None:
             if blocks is not None:
-                raise InvalidInput("HadamardResponse", "block_size", "be given together with blocks", None)
+                hint = "Pass block_size as well, or omit blocks."
+                raise InvalidInput("HadamardResponse", "block_size", "be given together with blocks", None, hint=hint)
             block_size = _best_block_size(k, self.epsilon)
         self.block_size = checked_integer("HadamardResponse", "block_size", block_size, 2, 2**32)
         if self.block_size & self.block_size - 1:
@@ -94,7 +98,7 @@ class HadamardResponse(MixtureMechanism):
         self.layout = _layout(self.blocks, self.block_size)
 
     def block_and_row(self, x: int) -> tuple[int, int]:
-        """Return the block and the row of a value.
+        """Return the block of the Hadamard matrix, and the row in the block, that belong to a value.
 
         Parameters
         ----------

@@ -17,10 +17,11 @@ __all__ = ["HighLowHadamard"]
 
 
 class HighLowHadamard(HighLowMechanism):
-    """Hadamard response among the sensitive values, with harmless values mostly revealed.
+    """Hadamard response among the sensitive values, for the policy :class:`HighLow`.
 
-    The outputs are the columns of a Hadamard response over the s sensitive values, and every harmless value. A report
-    is the index of an output, of about log2 k + 1 bits.
+    An output is either a column of a Hadamard matrix with a row per sensitive value, or one harmless value. A sensitive
+    value always gives a column. A harmless value is revealed with probability γ, and otherwise gives a uniformly drawn
+    column. A report is the index of an output, of about log2 k + 1 bits for k values.
 
     Parameters
     ----------
@@ -31,22 +32,23 @@ class HighLowHadamard(HighLowMechanism):
     epsilon
         The level ε. A report is at most e^ε times likelier for a sensitive value than for any other value.
     block_size
-        The number of columns per block, a power of two. By default it has the least risk at the uniform distribution.
-        At large ε several small blocks are better than one.
+        The number of columns per block of the matrix, a power of two. By default, it minimizes the expected squared
+        error of the estimated frequencies at the uniform distribution. At large ε several small blocks are better than
+        one.
     blocks
         The number of blocks; the fewest that hold all sensitive values by default.
     threshold
-        The integer ⌊2^64·γ⌋, as a spec states it; computed from ``epsilon`` by default.
+        The integer ⌊2^64·γ⌋ that a stored spec holds. Omit it to compute it from ``epsilon``.
 
     Notes
     -----
-    With probability γ a sensitive value gives a uniform column of its block where its row is +1, and a harmless value
-    gives itself. Otherwise either gives a uniform column. With t = e^ε and B blocks, γ = (t-1)/(t-1+2B), rounded down
-    to a multiple of 2^-64.
+    With probability γ a sensitive value gives a uniformly drawn column of its block where its row is +1, and a harmless
+    value gives itself. Otherwise the report is a column drawn uniformly from all blocks. With t = e^ε and B blocks,
+    γ = (t-1)/(t-1+2B), rounded down to a multiple of 2^-64, so that ε holds exactly.
 
-    The mechanism of Acharya et al. (2020), built by :meth:`published`, has one block of S columns, where S is the least
-    power of two above s. Row 0, all ones, is skipped. Their printed channel (eq. 13) does not skip it, so its rows do
-    not sum to one.
+    The mechanism of Acharya et al. (2020, "Context-Aware Local Differential Privacy"), built by :meth:`published`, has
+    one block of S columns, where S is the least power of two above the number of sensitive values. Row 0, all ones, is
+    skipped. Their printed channel (eq. 13) does not skip it, so its rows do not sum to one.
 
     Examples
     --------
@@ -83,7 +85,10 @@ class HighLowHadamard(HighLowMechanism):
 
     @classmethod
     def published(cls, domain: Domain, sensitive: Iterable[object], epsilon: EpsilonLike) -> HighLowHadamard:
-        """Build the mechanism of Acharya et al. (2020): one block of S columns, S the least power of two above s.
+        """Build the mechanism of Acharya et al. (2020), which has a single block of columns.
+
+        The number of columns is the least power of two above the number s of sensitive values. The constructor chooses
+        the number of columns of least risk instead.
 
         Parameters
         ----------

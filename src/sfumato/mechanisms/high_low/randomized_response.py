@@ -15,10 +15,12 @@ __all__ = ["UtilityOptimizedRR"]
 
 
 class UtilityOptimizedRR(HighLowMechanism):
-    """Utility-optimized randomized response: randomized response among the sensitive values.
+    """Utility-optimized randomized response: randomized response that protects only the sensitive values.
 
-    A harmless value is reported as itself with probability γ, otherwise as a uniform sensitive value. A report is the
-    index of a value. The mechanism is a baseline: it equals :class:`HighLowSubset` with subsets of one value.
+    Any value is reported as itself with probability γ, and otherwise as a uniformly drawn sensitive value. A harmless
+    value in a report is thus certainly true. The mechanism is a baseline: it equals :class:`HighLowSubset` with sets of
+    one value. A report is the index of an output; outputs are the sensitive values, then the harmless ones, each in
+    domain order.
 
     Parameters
     ----------
@@ -29,13 +31,13 @@ class UtilityOptimizedRR(HighLowMechanism):
     epsilon
         The level ε. A report is at most e^ε times likelier for a sensitive value than for any other value.
     threshold
-        The integer ⌊2^64·γ⌋, as a spec states it; computed from ``epsilon`` by default.
+        The integer ⌊2^64·γ⌋ that a stored spec holds. Omit it to compute it from ``epsilon``.
 
     Notes
     -----
-    With t = e^ε, γ = (t-1)/(t-1+s), rounded down to a multiple of 2^-64. With probability γ any value reports itself;
-    otherwise it reports a uniform sensitive value (Murakami and Kawamoto 2019). A sensitive value is thus reported as
-    itself with probability t/(t-1+s) before rounding.
+    With t = e^ε, γ = (t-1)/(t-1+s), rounded down to a multiple of 2^-64, so that ε holds exactly (Murakami and Kawamoto
+    2019, "Utility-Optimized Local Differential Privacy Mechanisms for Distribution Estimation"). Before rounding, a
+    sensitive value is reported as itself with probability t/(t-1+s).
 
     Examples
     --------

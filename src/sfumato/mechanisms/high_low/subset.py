@@ -21,9 +21,11 @@ __all__ = ["HighLowSubset", "best_high_low_size"]
 
 
 class HighLowSubset(HighLowMechanism):
-    """Subset selection among the sensitive values, with harmless values mostly revealed.
+    """Subset selection among the sensitive values, for the policy :class:`HighLow`.
 
-    The outputs are the d-subsets of the s sensitive values, and every harmless value.
+    A report is either a set of d of the s sensitive values, or one harmless value. A sensitive value always gives a
+    set, which often contains it. A harmless value is revealed with probability γ, and otherwise gives a uniformly
+    drawn set.
 
     Parameters
     ----------
@@ -34,19 +36,21 @@ class HighLowSubset(HighLowMechanism):
     epsilon
         The level ε. A report is at most e^ε times likelier for a sensitive value than for any other value.
     size
-        The number d of values in a subset. By default it has the least exact risk at the uniform distribution.
+        The number d of values in a set. By default, d minimizes the expected squared error of the estimated frequencies
+        (the risk) at the uniform distribution.
     threshold
-        The integer ⌊2^64·γ⌋, as a spec states it; computed from ``epsilon`` by default.
+        The integer ⌊2^64·γ⌋ that a stored spec holds. Omit it to compute it from ``epsilon``.
     coin
-        Numerator of the coin that the sampler flips per value, over 2^planes. The law does not depend on it.
+        Setting of the sampler, which first includes each value with probability coin/2^planes. It affects the speed,
+        not the probabilities of the reports.
     planes
-        Number of bits per coin, from 1 to 8. The law does not depend on it.
+        Number of random bits per coin, from 1 to 8. It affects the speed, not the probabilities of the reports.
 
     Notes
     -----
-    A subset has likelihood e^ε on its members and 1 on all other values. With t = e^ε, a harmless value is revealed
-    with probability γ = (t-1)d/((t-1)d + s), rounded down to a multiple of 2^-64, and otherwise gives a uniform subset.
-    The proof is in ``docs/proofs/high-low-subset.md``. Special cases:
+    A set is e^ε times likelier for its members than for all other values, sensitive or harmless. With t = e^ε,
+    γ = (t-1)d/((t-1)d + s), rounded down to a multiple of 2^-64, so that ε holds exactly. The proof is in
+    ``docs/proofs/high-low-subset.md``. Special cases:
 
     - one sensitive value: the only subset is the value itself, which is Mangat's method;
     - d = 1: :class:`UtilityOptimizedRR`;

@@ -31,7 +31,7 @@ class NestedSubsetsEstimator(Estimator):
     def __init__(self, mechanism: NestedSubsets) -> None:
         self._spreads = _spreads(mechanism)
         if 0 in self._spreads:
-            raise NotIdentifiable("tell values apart (its epsilon is too small)", mechanism)
+            raise NotIdentifiable("distinguish all values in its reports (its epsilon is too small)", mechanism)
         between, within = map(float, self._spreads)
         self.size = len(mechanism.domain)
         self._block_of, self._blocks, self._block_size = mechanism.block_of, mechanism.blocks, mechanism.block_size

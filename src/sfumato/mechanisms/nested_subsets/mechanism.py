@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from sfumato._core import Epsilon, EpsilonLike, checked_integer, checked_integers, exceeds, floor_of_ratio
 from sfumato.domain import Domain
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms.base import Finished
 from sfumato.mechanisms.blocks.nested import NestedMechanism
 from sfumato.mechanisms.draws import Draws, Field, Layout
@@ -32,11 +32,12 @@ NestedState = tuple[int, bool, bool, int, int]
 
 
 class NestedSubsets(NestedMechanism):
-    """Nested subsets: a set of high blocks, and a set of values in every block.
+    """Nested subsets: report a random set of blocks, and a random set of values in every block.
 
-    There are B blocks of m values each. An output is a set of g *high* blocks, a set of d values in each high block,
-    and a set of d' values in each other, *low* block. A report is a bitmap with one bit per value and one bit per
-    block.
+    It is for a :class:`Blocks` policy with a finite level across blocks and B blocks of m values each. An output is a
+    set of g *high* blocks, a set of d values in each high block, and a set of d' values in each other, *low* block. The
+    block of the true value is often high, and the set of that block often contains the true value. A report is a
+    bitmap: one bit per value in domain order, then one bit per block, set if the block is high.
 
     Parameters
     ----------
@@ -49,24 +50,28 @@ class NestedSubsets(NestedMechanism):
     across
         The level between values of different blocks; finite and above ``epsilon``.
     high
-        The number g of high blocks. By default g, d and d' have the least risk. Requires ``sizes``.
+        The number g of high blocks. By default, g, d and d' minimize the expected squared error of the estimated
+        frequencies (the risk). Requires ``sizes``.
     sizes
         The pair (d, d'). Requires ``high``.
     thresholds
-        The integers 2^64·h, 2^64·γ and 2^64·γ', as a spec states them; computed from the levels by default.
+        The integers 2^64·h, 2^64·γ and 2^64·γ' that a stored spec holds; the Notes define h, γ and γ'. Omit them to
+        compute them from the levels.
     coins
-        Numerators of the coins of blocks, of values in high blocks and of values in low blocks, over 2^planes. The law
-        does not depend on them.
+        Setting of the sampler: numerators, over 2^planes, of the probabilities with which it first includes a block, a
+        value of a high block and a value of a low block. They affect the speed, not the probabilities of the reports.
     planes
-        Number of bits per coin, from 1 to 8. The law does not depend on it.
+        Number of random bits per coin, from 1 to 8. It affects the speed, not the probabilities of the reports.
 
     Notes
     -----
-    The block of the true value is high with probability h; given that, the set of high blocks is uniform. With
-    probability γ in a high block, or γ' in a low block, the set of that block is forced to contain the true value.
-    Otherwise that set and the sets of all other blocks are uniform. The likelihood of a value has four levels, by its
-    block (high or low) and its bit (in or out). Up to rounding they are in the ratio e^across : e^(across-ε) : e^ε : 1.
-    If d' = 0, sets of low blocks are empty and the third level does not occur.
+    The block of the true value is high with probability h; all other choices of high blocks are uniform. With
+    probability γ if the true block is high, or γ' if it is low, its set is drawn from those that contain the true
+    value. Otherwise that set is uniform, as are the sets of all other blocks.
+
+    The probability of a report for a value has four levels, by the value's block (high or low) and its bit (in the set
+    or out). Up to rounding, high-in : high-out : low-in : low-out = e^across : e^(across-ε) : e^ε : 1. If d' = 0, sets
+    of low blocks are empty and low-in does not occur.
 
     γ and γ' are rounded down so that in/out ≤ e^ε, then h so that high-in/low-out ≤ e^across. The sampler flips coins
     for blocks and values, resizes the set of blocks, then the set of each block. The proof is in
@@ -103,11 +108,13 @@ class NestedSubsets(NestedMechanism):
         self._read(domain, blocks, epsilon, across)
         counts = np.bincount(self.block_of)
         if counts.min() != counts.max():
-            got, hint = f"sizes {counts.min()} … {counts.max()}", "For blocks of different sizes, use ComposedSubsets."
+            got = Description(f"sizes from {counts.min()} to {counts.max()}")
+            hint = "For blocks of different sizes, use ComposedSubsets."
             raise InvalidInput(subject, "blocks", "have the same size", got, hint=hint)
         self.block_size = int(counts[0])
         if (high is None) != (sizes is None):
-            raise InvalidInput(subject, "high and sizes", "be given together", (high, sizes))
+            hint = "Pass both, or omit both to use the best ones."
+            raise InvalidInput(subject, "high and sizes", "be given together", (high, sizes), hint=hint)
         if high is None or sizes is None:
             high, *sizes = best_nested_sizes(self.blocks, self.block_size, self.epsilon, self.across)
         self.high = checked_integer(subject, "high", high, 1, self.blocks - 1)
@@ -232,7 +239,11 @@ class NestedSubsets(NestedMechanism):
 
     @functools.cached_property
     def likelihoods(self) -> tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]:
-        """The likelihoods ((high in, high out), (low in, low out)), relative to the uniform law."""
+        """The four probabilities that a report can have for a value, times the number of outputs.
+
+        The pairs are ((high-in, high-out), (low-in, low-out)): "in" values have their bit set in the report, "out"
+        values do not. If all reports were equally likely, all four numbers would be 1.
+        """
         return _likelihoods(self.blocks, self.block_size, self.high, self.sizes, self.thresholds)
 
     @property
@@ -264,19 +275,21 @@ class NestedSubsets(NestedMechanism):
         return [in_and_out[j][0 if report >> x & 1 else 1] for x, j in enumerate(self.block_of.tolist())]
 
     def separating(self, x: int, other: int) -> Iterator[int]:
-        """Yield reports in which x is in its set and another value is out of its set.
+        """Yield reports in which the bit of x is set and the bit of another value is not.
+
+        An audit of a large domain compares the two values only in these reports.
 
         Parameters
         ----------
         x
-            Index of the value that is in.
+            Index of the value whose bit is set.
         other
-            Index of the value that is out.
+            Index of the value whose bit is not set.
 
         Yields
         ------
         int
-            A report for every choice of high and low for the blocks of the two values.
+            One report for every possible choice of high and low for the blocks of the two values.
         """
         block, other_block = int(self.block_of[x]), int(self.block_of[other])
         rest = [j for j in range(self.blocks) if j not in (block, other_block)]

@@ -22,22 +22,26 @@ __all__ = ["PriorBinary", "prior_edge"]
 
 
 class PriorBinary(BinaryMechanism):
-    """Optimal mechanism for two values if no report may change a value's probability by more than a factor e^±ε.
+    """Optimal mechanism for two values under localized information privacy (LIP) at level ε.
 
-    A report is one of the two values.
+    LIP assumes an observer who knows the distribution of the values (the prior). No report may change the observer's
+    probability of a value by more than a factor e^ε, up or down. The mechanism is optimal because every mechanism that
+    obeys the policy is this one followed by a random map of its reports. A report is one of the two values.
 
     Parameters
     ----------
     domain
         The two values.
     prior
-        The distribution (P₀, P₁) of the values, known to an observer.
+        The distribution (P₀, P₁) of the values, known to an observer; in domain order or with labels.
     epsilon
         The level ε of localized information privacy.
     side
-        The inequalities of the policy that hold: ``"both"``, ``"lower"`` or ``"upper"``, as in :class:`Prior`.
+        The direction that is bounded: ``"lower"`` (a report divides a value's probability by at most e^ε), ``"upper"``
+        (multiplies it by at most e^ε), or ``"both"``; see :class:`Prior`.
     weights
-        Integer weights over 2^62, as a spec states them; computed from the prior and ``epsilon`` by default.
+        The probabilities of the reports times 2^62, as integers, that a stored spec holds: a row per value. Omit them
+        to compute them from the other parameters.
 
     Notes
     -----
@@ -48,12 +52,12 @@ class PriorBinary(BinaryMechanism):
         in between           q₀ = P₁/t                   q₁ = P₀/t
         P₁ > t/(t+1)         q₀ = 1/(t+1)                q₁ = (1 - P₀t)/(P₁(t+1))
 
-    Every mechanism that obeys the policy is this one followed by a random map of its reports
-    (``docs/proofs/prior-binary.md``). Theorem 2 of Jiang, Li and Tandon prints the middle row for every prior, which
-    violates the policy outside the middle range.
+    This table is for ``side="both"``; the proof of optimality is in ``docs/proofs/prior-binary.md``. Theorem 2 of
+    Jiang, Li and Tandon (2018, "Context-aware Data Aggregation with Localized Information Privacy") prints the middle
+    row for every prior. Outside the middle range, that row violates the policy.
 
     A value of prior zero stays protected: both values are then reported as by randomized response at ε. At ε = 0 the
-    report is a fair coin, at ε = ∞ it is the value. The weights are rounded so that the policy holds exactly.
+    report is a fair coin, at ε = ∞ it is the value. The probabilities are rounded so that the policy holds exactly.
 
     Examples
     --------
@@ -80,32 +84,37 @@ class PriorBinary(BinaryMechanism):
 
     @classmethod
     def for_policy(cls, policy: Policy) -> PriorBinary:
-        """Build the optimal mechanism for a prior policy over two values.
+        """Build the optimal mechanism for a :class:`Prior` policy over two values.
+
+        Every mechanism that obeys the policy is this one followed by a random map of its reports.
 
         Parameters
         ----------
         policy
-            A prior policy, with any ``side``.
+            A :class:`Prior` policy over two values, with any ``side``.
 
         Returns
         -------
         PriorBinary
-            A mechanism that obeys the policy.
+            The mechanism, which obeys the policy exactly.
 
         Raises
         ------
         InvalidInput
-            If the policy is not a prior policy over two values.
+            If the policy is not a :class:`Prior`, or its domain does not have exactly two values.
         """
         if not isinstance(policy, Prior):
             hint = "For a policy on pairs of values, use BinaryOptimal."
-            raise InvalidInput("PriorBinary", "policy", "be a prior policy", policy.kind, hint=hint)
+            raise InvalidInput("PriorBinary", "policy", "be a Prior policy", policy, hint=hint)
         cls.check_two_values("policy", policy.domain, "be over exactly two values")
         return cls(policy.domain, policy.prior, policy.epsilon, policy.side)
 
     @classmethod
     def one_sided_as_printed(cls, domain: Domain, prior: Sequence[Any], epsilon: EpsilonLike) -> PriorBinary:
-        """Build the mechanism of Theorem 2 as printed, which keeps **only one side** of ε-LIP.
+        """Build the published mechanism, which satisfies **only one side** of localized information privacy.
+
+        It is Theorem 2 of Jiang, Li and Tandon (2018) as printed. Use it to reproduce the paper; for data, use
+        :meth:`for_policy`.
 
         Parameters
         ----------
@@ -114,12 +123,13 @@ class PriorBinary(BinaryMechanism):
         prior
             The distribution (P₀, P₁) of the values.
         epsilon
-            The level ε of the side that holds.
+            The level ε: a report divides the probability of a value by at most e^ε, but may multiply it by more.
 
         Returns
         -------
         PriorBinary
-            The mechanism with q₀ = P₁/e^ε and q₁ = P₀/e^ε for every prior.
+            The mechanism that reports the first value as the second with probability P₁/e^ε, and the second as the
+            first with probability P₀/e^ε.
 
         Notes
         -----

@@ -95,8 +95,8 @@ def _at_greatest_epsilon(policy: Prior, build: Callable[[Epsilon], Built]) -> Bu
     assert columns is not None
     if not all(policy.allows(column) for _, column in columns):
         raise Undecided(
-            f"the exact test did not prove that {mechanism.name} at epsilon {epsilon} obeys this prior policy. "
-            "Use another mechanism."
+            f"the exact test did not prove that {mechanism.name} at epsilon {epsilon} obeys this Prior policy. "
+            "Choose another mechanism with the argument mechanism of sfumato.plan or sfumato.design."
         )
     return mechanism
 
@@ -156,7 +156,7 @@ def prior_table(policy: Prior, max_outputs: int | None = None) -> TableMechanism
     """
     k = len(policy.domain)
     if not policy.is_uniform:
-        hint = "For any other prior, use prior_subset."
+        hint = 'For any other prior, pass mechanism="prior-subset" to sfumato.plan or sfumato.design.'
         raise InvalidInput("prior_table", "policy", "have a uniform prior", policy, hint=hint)
     limit = min(_MOST_WEIGHTS // k, _MOST_WEIGHTS if max_outputs is None else max_outputs)
     best: tuple[float, int, npt.NDArray[np.int64]] | None = None
@@ -171,14 +171,15 @@ def prior_table(policy: Prior, max_outputs: int | None = None) -> TableMechanism
             break
     if best is None:
         raise NoMechanism(
-            f"a table over {k} values has more than the limit of {quantity(limit, 'output')}. "
-            'Increase max_bits, or use mechanism="prior-subset".'
+            f"the mechanism prior-table over {k} values has more than the limit of {quantity(limit, 'output')}. "
+            'Increase max_bits, or pass mechanism="prior-subset" to sfumato.plan or sfumato.design.'
         )
     columns = best[2]
     if not policy.allows(columns[0].tolist()):
         raise NoMechanism(
-            f"a table has no three levels in steps of 2^-62 for a uniform prior at epsilon {policy.epsilon}. "
-            'Use mechanism="prior-subset".'
+            f"the mechanism prior-table cannot be built at epsilon {policy.epsilon}: with probabilities in steps of "
+            '2^-62, its three levels do not obey the policy. Pass mechanism="prior-subset" to sfumato.plan or '
+            "sfumato.design."
         )
     # Row x holds base[(x - shift) mod k] for every shift, so it has the sum of all bases, 2^62.
     shifts = (np.arange(k)[:, None] - np.arange(k)) % k
@@ -206,7 +207,9 @@ def _likelihoods(policy: Prior, bases: int) -> tuple[int, int, int, int]:
             low = -floor_of_ratio((Fraction(0), -mean), (Fraction(1), Fraction(0)), policy.epsilon)
     if not low <= mean <= high or low >= high:
         raise NoMechanism(
-            'the levels of this prior policy are too close to one another for a table. Use mechanism="prior-subset".'
+            f"the mechanism prior-table cannot be built at epsilon {policy.epsilon}, which is too close to 0 for "
+            'probabilities in steps of 2^-62. Increase epsilon, or pass mechanism="prior-subset" to sfumato.plan or '
+            "sfumato.design."
         )
     count = min((total - k * low) // (high - low), k - 1)
     return high, count, total - count * high - (k - count - 1) * low, low

@@ -18,30 +18,34 @@ __all__ = ["PriorSymmetric"]
 
 
 class PriorSymmetric(BinaryMechanism):
-    """Mechanism for two values that exchanges them with one probability, the least that ε-LIP allows.
+    """Symmetric mechanism for two values: report the other value with probability q, whichever value is true.
 
-    A report is one of the two values.
+    q is the least probability that localized information privacy (LIP) at level ε allows: no report may change the
+    probability that an observer assigns to a value by more than a factor e^ε, up or down. A report is one of the two
+    values.
 
     Parameters
     ----------
     domain
         The two values.
     prior
-        The distribution of the values, known to an observer.
+        The distribution of the values, known to an observer; in domain order or with labels.
     epsilon
         The level ε of localized information privacy.
     weights
-        Integer weights over 2^62, as a spec states them; computed from the prior and ``epsilon`` by default.
+        The probabilities of the reports times 2^62, as integers, that a stored spec holds: a row per value. Omit them
+        to compute them from the other parameters.
 
     Notes
     -----
-    With t = e^ε and p the smaller prior, a value is reported as the other with probability q = (1-p)/(t + 1 - 2p)
-    (Jiang, Li, Tandon, Prop. 4). At p = 0 this is randomized response, and at p = 1/2 it equals :class:`PriorBinary`.
-    In between its reports hold less information than those of :class:`PriorBinary`. The q of the paper is correct; its
-    errors, eq. 22 and 23, are not: see ``sfumato.estimation.information_privacy.symmetric_mse``.
+    With t = e^ε and p the smaller of the two prior probabilities, q = (1-p)/(t + 1 - 2p) (Jiang, Li and Tandon 2018,
+    "Context-aware Data Aggregation with Localized Information Privacy", Prop. 4). At p = 0 this is randomized response,
+    and at p = 1/2 it equals :class:`PriorBinary`. In between, its reports hold less information than those of
+    :class:`PriorBinary`. The paper's q is correct, but its formulas for the estimation error (eq. 22 and 23) are not:
+    see ``sfumato.estimation.information_privacy.symmetric_mse``.
 
-    At ε = 0 the report is a fair coin, at ε = ∞ it is the value. The weight of the true value over 2^62 is rounded
-    down, so that the policy holds exactly.
+    At ε = 0 the report is a fair coin, at ε = ∞ it is the value. The probability of the true value is rounded down to a
+    multiple of 2^-62, so that the policy holds exactly.
 
     Examples
     --------
@@ -66,26 +70,29 @@ class PriorSymmetric(BinaryMechanism):
 
     @classmethod
     def for_policy(cls, policy: Policy) -> PriorSymmetric:
-        """Build the optimal symmetric mechanism for a prior policy over two values.
+        """Build the symmetric mechanism of least noise for a :class:`Prior` policy over two values.
+
+        Symmetric means that both values are reported as the other one with the same probability. This probability is
+        the least that the policy allows.
 
         Parameters
         ----------
         policy
-            A prior policy with ``side="both"``.
+            A :class:`Prior` policy with ``side="both"``, the default, over two values.
 
         Returns
         -------
         PriorSymmetric
-            A mechanism that obeys the policy.
+            The mechanism, which obeys the policy exactly.
 
         Raises
         ------
         InvalidInput
-            If the policy is not a prior policy of both sides over two values.
+            If the policy is not a :class:`Prior` with ``side="both"``, or its domain does not have exactly two values.
         """
         if not isinstance(policy, Prior) or policy.side != "both":
-            hint = "For one side, use PriorBinary."
-            raise InvalidInput("PriorSymmetric", "policy", 'be a prior policy with side="both"', policy, hint=hint)
+            hint = "For a Prior policy with another side, use PriorBinary."
+            raise InvalidInput("PriorSymmetric", "policy", 'be a Prior policy with side="both"', policy, hint=hint)
         cls.check_two_values("policy", policy.domain, "be over exactly two values")
         return cls(policy.domain, policy.prior, policy.epsilon)
 

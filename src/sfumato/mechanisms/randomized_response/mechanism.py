@@ -16,9 +16,9 @@ __all__ = ["RandomizedResponse"]
 
 
 class RandomizedResponse(InclusionMixture):
-    """Randomized response over k values: the true value with probability γ, otherwise a uniform value.
+    """Randomized response: report the true value with probability γ, otherwise a value drawn uniformly.
 
-    The uniform value may again be the true one. A report is the index of a value.
+    The draw is over all k values, so it may again be the true one. A report is the index of a value in the domain.
 
     Parameters
     ----------
@@ -27,13 +27,15 @@ class RandomizedResponse(InclusionMixture):
     epsilon
         The level ε of classical local differential privacy.
     threshold
-        The integer ⌊2^64·γ⌋, as a spec states it; computed from ``epsilon`` by default.
+        The integer ⌊2^64·γ⌋ that a stored spec holds. Omit it to compute it from ``epsilon``.
 
     Notes
     -----
-    With t = e^ε the law is Q(x|x) = t/(t+k-1) and Q(y|x) = 1/(t+k-1) for y ≠ x, that is γ = (t-1)/(t+k-1). The sampler
-    rounds γ down to a multiple of 2^-64, which is the private side. For k = 2 this is the mechanism of Warner (1965).
-    The unbiased estimate of a frequency is (T_x/n - b)/(a-b) with a = Q(x|x), b = Q(y|x) and T_x reports of x among n.
+    Let Q(y|x) be the probability of report y for value x, and t = e^ε. Then a = Q(x|x) = t/(t+k-1) and
+    b = Q(y|x) = 1/(t+k-1) for y ≠ x, so γ = (t-1)/(t+k-1). γ is rounded down to a multiple of 2^-64, so that ε holds
+    exactly. For k = 2 this is the mechanism of Warner (1965).
+
+    If T_x of n reports are x, the unbiased estimate of the frequency of x is (T_x/n - b)/(a-b).
 
     Examples
     --------

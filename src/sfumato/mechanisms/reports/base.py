@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Integers, quantity
-from sfumato.errors import InvalidInput, LimitExceeded
+from sfumato.errors import Description, InvalidInput, LimitExceeded
 from sfumato.mechanisms.reports.columns import reports_from_column
 
 __all__ = ["AGGREGATE_AGAIN", "SMALL_BATCH_BYTES", "ReportFormat", "count_pieces", "exact_sum"]
@@ -30,24 +30,28 @@ AGGREGATE_AGAIN = "Aggregate the reports again with the mechanism that produced 
 
 
 class ReportFormat(ABC):
-    """Base class of report formats: how the reports of one mechanism are encoded, validated and counted.
+    """Base class of report formats, which encode, validate and count the reports of one mechanism.
+
+    :attr:`Mechanism.report_format` returns the format of a mechanism.
 
     A report is an integer of ``bits`` bits. Its only serialized form, ``encode(report)``, has constant length, so
-    order, length and precision reveal nothing. Subclasses cannot change it, because audits compare reports in this
-    form. In an array, a report has type ``dtype`` and shape ``shape``: a number, or a row of its serialized bytes.
+    order, length and precision reveal nothing. Subclasses cannot change this form, because audits compare reports in
+    it. In an array of n reports, of shape ``(n, *shape)``, a report is a number or a row of its serialized bytes.
 
-    Counts are exact integers that can be added: ``count_size`` of them hold everything that an estimate needs.
+    An aggregate of reports is a vector of ``count_size`` integer counts. Counts of several batches can be added, and
+    hold everything that an estimate needs. In :class:`IndexFormat`, count y is the number of reports equal to y. In
+    :class:`BitmapFormat`, count i is the number of reports with bit i set.
 
     Attributes
     ----------
     encoding : str
-        Name of the format in specs.
+        Name of the format in the specs of mechanisms, such as ``"index"`` or ``"bitmap"``.
     bits : int
         Length of a report in bits.
     dtype : numpy.dtype
-        Type of a report in an array.
+        Type of the entries of an array of reports.
     shape : tuple of int
-        Shape of a report in an array: () for a number, (bytes,) for a row of bytes.
+        Shape of one report in an array: () for a number, (bytes,) for a row of bytes.
     """
 
     #: Name of the format in specs.
@@ -66,17 +70,17 @@ class ReportFormat(ABC):
 
     @property
     def encoded_bytes(self) -> int:
-        """Length of an encoded report in bytes."""
+        """Length of an encoded report in bytes: ``bits`` divided by 8, rounded up."""
         return (self.bits + 7) // 8
 
     @property
     def batch_bytes(self) -> int:
-        """Length of one report in a batch, in bytes; a report of 0 bits takes one byte."""
+        """Length in bytes of one report in a batch that a client sends: ``encoded_bytes``, and at least 1."""
         return max(1, self.encoded_bytes)
 
     @final
     def encode(self, report: int) -> bytes:
-        """Return the serialized form of a report: ``bits`` bits, little-endian, in whole bytes.
+        """Return the serialized form of a report: its bits in little-endian order, padded with zeros to whole bytes.
 
         Parameters
         ----------
@@ -86,18 +90,18 @@ class ReportFormat(ABC):
         Returns
         -------
         bytes
-            ``encoded_bytes`` bytes.
+            A string of ``encoded_bytes`` bytes.
         """
         return report.to_bytes(self.encoded_bytes, "little")
 
     @final
     def decode(self, data: bytes) -> int:
-        """Return the report of a serialized form.
+        """Return the report that :meth:`encode` serialized; the report is not validated.
 
         Parameters
         ----------
         data
-            The bytes that ``encode`` returned.
+            The bytes that :meth:`encode` returned.
 
         Returns
         -------
@@ -109,7 +113,7 @@ class ReportFormat(ABC):
     # -- arrays of reports ---------------------------------------------------------------------------------
 
     def empty(self, count: int) -> npt.NDArray[Any]:
-        """Return an uninitialized array for reports.
+        """Return an uninitialized array that can hold reports.
 
         Parameters
         ----------
@@ -119,7 +123,7 @@ class ReportFormat(ABC):
         Returns
         -------
         ndarray
-            An array of ``count`` reports with arbitrary content.
+            An array of type ``dtype`` and shape ``(count, *shape)`` with arbitrary content.
         """
         return np.empty((count, *self.shape), self.dtype)
 
@@ -130,7 +134,7 @@ class ReportFormat(ABC):
 
     @property
     def piece_rows(self) -> int:
-        """Number of reports processed at a time; a multiple of 8, so that a packed piece ends on a whole byte."""
+        """Number of reports per piece of :meth:`validated_pieces`: a multiple of 8 that bounds the memory used."""
         return max(8, _PIECE_BYTES // self.array_bytes // 8 * 8)
 
     def validate(self, reports: Any, subject: str = "reports", first_row: int = 0) -> npt.NDArray[Any]:
@@ -141,14 +145,14 @@ class ReportFormat(ABC):
         reports
             An array or a list of reports, or a pandas, polars or Arrow column as :func:`privatize` returns it.
         subject
-            A description of the reports for error messages.
+            Name of the reports at the start of error messages.
         first_row
-            The number of the first row in error messages.
+            Number of the first row of ``reports`` in error messages, if they continue earlier ones.
 
         Returns
         -------
         ndarray
-            The reports, one per row.
+            The reports, of shape ``(n, *shape)``.
 
         Raises
         ------
@@ -163,12 +167,13 @@ class ReportFormat(ABC):
         try:
             array = np.asarray(reports)
         except ValueError as error:  # rows of unequal length
-            raise InvalidInput(subject, "the array", "have rows of one length", str(error)) from None
+            raise InvalidInput(subject, "the array", "have rows of one length", Description(error)) from None
         if array.shape == (0,):
             return self.empty(0)
         if array.ndim != 1 + len(self.shape) or array.shape[1:] != self.shape or array.dtype.kind not in "iu":
             kind = "integers" if not self.shape else f"rows of {quantity(self.shape[0], 'byte')}"
-            raise InvalidInput(subject, "the array", f"hold {kind}", f"{array.dtype} of shape {array.shape}")
+            got = Description(f"{array.dtype} of shape {array.shape}")
+            raise InvalidInput(subject, "the array", f"hold {kind}", got)
         return self._validated(array, subject, first_row)
 
     @abstractmethod
@@ -176,20 +181,20 @@ class ReportFormat(ABC):
         """Return an array of integers of the right shape as an array of reports, or raise InvalidInput."""
 
     def validated_pieces(self, reports: Any, subject: str = "reports") -> Iterator[npt.NDArray[Any]]:
-        """Yield valid reports in pieces of ``piece_rows`` rows; only the last piece may be shorter.
+        """Validate reports and yield them in pieces of ``piece_rows`` rows; only the last piece may be shorter.
 
         Parameters
         ----------
         reports
-            One array, or an iterator of arrays. The pieces do not depend on the division into arrays, and rows are
-            numbered through all of them.
+            One array as :meth:`validate` takes it, or an iterator of such arrays. Arrays of an iterator are joined, so
+            their lengths do not change the pieces. Errors number the rows across all arrays.
         subject
-            A description of the reports for error messages.
+            Name of the reports at the start of error messages.
 
         Yields
         ------
         ndarray
-            Valid reports.
+            Valid reports, as :meth:`validate` returns them.
         """
         rows = self.piece_rows
         pieces: list[npt.NDArray[Any]] = []
@@ -212,12 +217,12 @@ class ReportFormat(ABC):
 
     @functools.cached_property
     def count_size(self) -> int:
-        """Number of counts.
+        """Length of the vector of counts of an aggregate, such as the number of outputs or of bits.
 
         Raises
         ------
         LimitExceeded
-            If there are more than 2^32 counts.
+            If an aggregate would have more than 2^32 counts.
         """
         size = self._count_size()
         if size > _MOST_COUNTS:
@@ -233,45 +238,45 @@ class ReportFormat(ABC):
 
     @property
     def counts_per_report(self) -> int | None:
-        """Number of counts that every report increments, or None if it differs between reports."""
+        """Number of counts that each report increments by one, or None if this number differs between reports."""
         return None
 
     @abstractmethod
     def count(self, reports: npt.NDArray[Any], counts: Integers) -> None:
-        """Add valid reports to counts.
+        """Add reports to counts, in place.
 
         Parameters
         ----------
         reports
-            Valid reports, as ``validate`` returned them.
+            Valid reports, as :meth:`validate` returned them.
         counts
-            The counts; changed in place.
+            Counts of earlier reports, or zeros: int64, shape (count_size,). The method increments them.
         """
 
     def check_counts(self, n: int, counts: Integers) -> None:
-        """Check that counts can be those of n reports.
+        """Raise an error if n valid reports cannot have these counts.
 
         Parameters
         ----------
         n
             The number of reports.
         counts
-            The counts.
+            The counts, shape (count_size,).
 
         Raises
         ------
         InvalidInput
-            If no n reports have these counts.
+            If the counts have a sum that n reports cannot have, or fail another test of the format.
         """
         each = self.counts_per_report
         if each is not None:
             total = exact_sum(counts)
             if total != each * n:
-                must = f"sum to {each}·n = {each * n}"
+                must = f"sum to {each * n}, {each} for each of {quantity(n, 'report')}"
                 raise InvalidInput("an aggregate", "counts", must, total, hint=AGGREGATE_AGAIN)
 
     def warm_up(self) -> None:
-        """Load and compile the code that validates and counts, so that the first report does not wait for it."""
+        """Compile the code that validates and counts reports, so that the first batch does not wait for it."""
         none, counts = self.empty(0), np.zeros(self.count_size, np.int64)
         if self.shape:
             self.validate(none)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Integers, quantity
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms.reports.base import SMALL_BATCH_BYTES, ReportFormat, count_pieces
 
 __all__ = ["BitmapFormat", "RowFormat", "bit_sums"]
@@ -22,7 +22,7 @@ class RowFormat(ReportFormat):
 
     def _validated(self, array: npt.NDArray[Any], subject: str, first_row: int) -> npt.NDArray[Any]:
         if array.dtype != np.uint8:
-            raise InvalidInput(subject, "the array", "hold bytes", f"{array.dtype}")
+            raise InvalidInput(subject, "the array", "hold bytes (dtype uint8)", Description(f"dtype {array.dtype}"))
         spare = 8 * self.shape[0] - self.bits
         if spare:
             wrong = array[:, -1] >> 8 - spare != 0
@@ -36,7 +36,9 @@ class RowFormat(ReportFormat):
 
 
 class BitmapFormat(RowFormat):
-    """Format of reports with one bit per value, of which any may be set.
+    """Format of reports that are bitmaps, such as one bit per value, in which any number of bits may be set.
+
+    Count i of an aggregate is the number of reports with bit i set.
 
     Parameters
     ----------

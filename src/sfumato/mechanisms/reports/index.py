@@ -14,12 +14,14 @@ __all__ = ["IndexFormat"]
 
 
 class IndexFormat(ReportFormat):
-    """Format of reports that are indices of outputs, with as many bits as the greatest index needs.
+    """Format of reports that are integers from 0 to outputs - 1, in as few bits as the greatest integer needs.
+
+    Count y of an aggregate is the number of reports equal to y.
 
     Parameters
     ----------
     outputs
-        The number of outputs; a report is below it.
+        The number of distinct reports.
 
     Examples
     --------

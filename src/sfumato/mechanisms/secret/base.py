@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from sfumato._core import Epsilon, Floats, canonical_hash
 from sfumato.domain import Domain, checked_domain
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
 from sfumato.mechanisms.estimators.matrix import MatrixEstimator
 from sfumato.mechanisms.table.mechanism import TableMechanism
@@ -52,8 +52,12 @@ class SecretTable(TableMechanism):
 
     def __init__(self, domain: Domain, secret: str, weights: Any) -> None:
         if secret not in list(checked_domain(type(self).__name__, domain).factors):
-            names = f"one of {', '.join(domain.factors)}" if domain.factors else "a factor of a Domain.product"
-            raise InvalidInput(type(self).__name__, "secret", f"name {names}", secret)
+            names = (
+                f"one of the factors {', '.join(domain.factors)}"
+                if domain.factors
+                else "the name of a factor of a Domain.product"
+            )
+            raise InvalidInput(type(self).__name__, "secret", f"be {names}", secret)
         self.secret = secret
         super().__init__(domain, weights)
 
@@ -70,7 +74,7 @@ class ReportingMechanism(SecretTable):
         try:
             canonical_hash(budget)
         except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidInput(type(self).__name__, "budget", "be JSON-serializable", str(error)) from None
+            raise InvalidInput(type(self).__name__, "budget", "be JSON-compatible", Description(error)) from None
         self.budget = budget
         super().__init__(domain, secret, weights)
 
@@ -97,7 +101,7 @@ def checked_policy(subject: str, policy: Policy, utility: str) -> tuple[Secret, 
     """Return the policy and its confidence set, or raise InvalidInput."""
     if not isinstance(policy, Secret) or not isinstance(policy.distributions, ChiSquare):
         hint = "For any other set of distributions, use SecretRandomizedResponse."
-        raise InvalidInput(subject, "policy", "be a Secret policy under ChiSquare", policy, hint=hint)
+        raise InvalidInput(subject, "policy", "be a Secret policy with ChiSquare distributions", policy, hint=hint)
     if utility not in _UTILITIES:
         raise InvalidInput(subject, "utility", f"be one of {', '.join(_UTILITIES)}", utility)
     return policy, policy.distributions

@@ -36,28 +36,33 @@ _HALVINGS = 9
 
 
 class ConditionalReporting(ReportingMechanism):
-    """Randomized response S̃ of the secret, sent with the public attribute U or with a draw in its place.
+    """Report of a randomized secret S̃, with the public attribute U only if S̃ is the true secret S.
 
-    The report holds U if S̃ = S, and otherwise a draw from the observed law P̂(U|S̃). It is the index of an output of a
-    table. Use :meth:`for_policy` to build the mechanism.
+    A value is a pair (S, U) of a secret and a public attribute. The mechanism randomizes S to S̃. If S̃ = S, it adds U,
+    otherwise a draw from P̂(U|S̃), the frequencies of U among observed people with secret S̃. A randomizer for S̃, the
+    *inner response*, then adds noise to the attribute. A report is the index of an output. Use :meth:`for_policy` to
+    build the mechanism.
 
     Parameters
     ----------
     domain
         A product domain, as from ``Domain.product``.
     secret
-        The name of the factor that is the secret.
+        The name of the factor S that is the secret.
     budget
-        A description of the levels and set sizes of the responses. The law does not depend on it.
+        A description of the levels and set sizes of the responses, for readers of the spec. The probabilities of the
+        reports do not depend on it.
     weights
-        Integer weights over 2^62, a row per value.
+        The probabilities of the reports times 2^62, as integers, a row per value in domain order.
 
     Notes
     -----
-    This is Protocol 2 (GRR-CR) of Lopuhaä-Zwakenberg and Goseling (RLDP). The value sent with S̃ passes through one set
-    response per secret s. That response only has to hide whether the value was drawn from P(U|s) or from P̂(U|s), so
-    the better the table is known, the less noise it adds. Theorem 17 bounds that noise by an l1 distance; here it is
-    exact (``docs/proofs/conditional-reporting.md``). A secret that was never observed has the uniform law for P̂(U|s).
+    This is Protocol 2 (GRR-CR) of Lopuhaä-Zwakenberg and Goseling (2021, "The Privacy-Utility Tradeoff of Robust Local
+    Differential Privacy"). There is one inner response per secret s. It reports a set of attributes that is likelier
+    for its members, and only has to hide whether the attribute was drawn from the true P(U|s) or from P̂(U|s). So the
+    better the table of counts is known, the less noise it adds. Theorem 17 of the paper bounds that noise by an l1
+    distance; here it is computed exactly (``docs/proofs/conditional-reporting.md``). For a secret that was never
+    observed, P̂(U|s) is uniform.
 
     Examples
     --------
@@ -73,20 +78,29 @@ class ConditionalReporting(ReportingMechanism):
 
     @classmethod
     def for_policy(cls, policy: Policy, utility: str = "mutual-information") -> ConditionalReporting:
-        """Build the mechanism with the best division of ε between the secret and the inner responses.
+        """Build the mechanism with the best division of ε between the secret and the public attribute.
+
+        One part of ε is spent on randomizing the secret, the rest on the inner responses, which randomize the public
+        attribute. A numerical search finds the division of greatest utility.
 
         Parameters
         ----------
         policy
-            A secret policy under ``ChiSquare``.
+            A :class:`Secret` policy whose ``distributions`` are a :class:`ChiSquare` confidence set.
         utility
-            ``"mutual-information"`` (at the observed distribution P̂) or ``"estimation"`` (risk of the estimated
-            table).
+            The criterion of the search. ``"mutual-information"`` maximizes the information between the value and the
+            report at the frequencies of the counts of :class:`ChiSquare`. ``"estimation"`` minimizes the expected
+            squared error of the estimated frequencies of all values, at the uniform distribution.
 
         Returns
         -------
         ConditionalReporting
             A mechanism that obeys the policy.
+
+        Raises
+        ------
+        InvalidInput
+            If the policy is not a :class:`Secret` under :class:`ChiSquare`, or the utility is unknown.
         """
         secret, confidence = checked_policy("ConditionalReporting", policy, utility)
         epsilon = design_epsilon(secret.epsilon)
@@ -117,27 +131,34 @@ class ConditionalReporting(ReportingMechanism):
 
 
 class ConditionalUnary(ReportingMechanism):
-    """Random set of secrets, each sent with the public attribute U or with a draw from P̂(U|s).
+    """Report of a random set of secrets, each with a value of the public attribute U.
 
-    A report is the index of an output of a table. There are (1 + |U|)^|S| outputs, so the mechanism is for few secrets.
-    Use :meth:`for_policy` to build it.
+    A value is a pair (S, U) of a secret and a public attribute. The true secret, if it is in the set, comes with the
+    true U. Every other secret s in the set comes with a draw from P̂(U|s), the frequencies of U among observed people
+    with secret s. A randomizer per secret, the *inner response*, then adds noise to each attribute.
+
+    A report is the index of an output. With inner responses of one attribute there are (1 + |U|)^|S| outputs for |S|
+    secrets and |U| public values, so the mechanism is for few secrets. Use :meth:`for_policy` to build it.
 
     Parameters
     ----------
     domain
         A product domain, as from ``Domain.product``.
     secret
-        The name of the factor that is the secret.
+        The name of the factor S that is the secret.
     budget
-        A description of the probabilities, levels and set sizes. The law does not depend on it.
+        A description of the probabilities, levels and set sizes, for readers of the spec. The probabilities of the
+        reports do not depend on it.
     weights
-        Integer weights over 2^62, a row per value.
+        The probabilities of the reports times 2^62, as integers, a row per value in domain order.
 
     Notes
     -----
-    This is Protocol 3 (UE-CR) of Lopuhaä-Zwakenberg and Goseling (RLDP), corrected: another secret s' is sent with a
-    draw from P̂(U|s'), not from P̂(U|s), which would reveal s. The set contains the true secret with probability κ, and
-    each other secret with probability λ = κ/(κ + (1-κ)·e^ε₁). The proof is in ``docs/proofs/conditional-unary.md``.
+    This is Protocol 3 (UE-CR) of Lopuhaä-Zwakenberg and Goseling (2021, "The Privacy-Utility Tradeoff of Robust Local
+    Differential Privacy"), corrected: another secret s' is sent with a draw from P̂(U|s'), not from P̂(U|s), which would
+    reveal the true secret s. The set contains the true secret with probability κ, and each other secret with
+    probability λ = κ/(κ + (1-κ)·e^ε₁), where ε₁ is the part of ε that is spent on the set. The proof is in
+    ``docs/proofs/conditional-unary.md``.
 
     Examples
     --------
@@ -153,15 +174,20 @@ class ConditionalUnary(ReportingMechanism):
 
     @classmethod
     def for_policy(cls, policy: Policy, utility: str = "mutual-information") -> ConditionalUnary:
-        """Build the mechanism with the best κ and the best division of ε.
+        """Build the mechanism with the best set of secrets and the best division of ε.
+
+        A numerical search finds two numbers of greatest utility: the probability κ that the set contains the true
+        secret, and the part of ε that is spent on the set. The rest of ε is spent on the inner responses, which
+        randomize the public attribute.
 
         Parameters
         ----------
         policy
-            A secret policy under ``ChiSquare``.
+            A :class:`Secret` policy whose ``distributions`` are a :class:`ChiSquare` confidence set.
         utility
-            ``"mutual-information"`` (at the observed distribution P̂) or ``"estimation"`` (risk of the estimated
-            table).
+            The criterion of the search. ``"mutual-information"`` maximizes the information between the value and the
+            report at the frequencies of the counts of :class:`ChiSquare`. ``"estimation"`` minimizes the expected
+            squared error of the estimated frequencies of all values, at the uniform distribution.
 
         Returns
         -------
@@ -170,8 +196,10 @@ class ConditionalUnary(ReportingMechanism):
 
         Raises
         ------
+        InvalidInput
+            If the policy is not a :class:`Secret` under :class:`ChiSquare`, or the utility is unknown.
         LimitExceeded
-            If the table would have more than 16,384 entries.
+            If the table of outputs by values would have more than 16,384 entries. Use :class:`ConditionalReporting`.
         """
         secret, confidence = checked_policy("ConditionalUnary", policy, utility)
         epsilon = design_epsilon(secret.epsilon)
@@ -179,9 +207,10 @@ class ConditionalUnary(ReportingMechanism):
         size, others = frequencies.shape
         if is_too_large(size, others):
             raise LimitExceeded(
-                f"a unary report over {quantity(size, 'secret')} and {quantity(others, 'value')} has "
-                f"{1 + others}^{size} outputs, too many for a table that is audited column by column. "
-                'Use mechanism="conditional-rr".'
+                f"ConditionalUnary over {quantity(size, 'secret')} and {quantity(others, 'public value')} has "
+                f"{1 + others}^{size} outputs, but its table may have at most {_LARGEST_TABLE:,} entries (outputs "
+                'times values). Use ConditionalReporting, or pass mechanism="conditional-rr" to sfumato.plan or '
+                "sfumato.design."
             )
 
         @functools.cache

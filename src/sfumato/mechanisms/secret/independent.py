@@ -31,27 +31,31 @@ _ALL = 0.99
 
 
 class IndependentReporting(ReportingMechanism):
-    """Independent reports (R¹(S), R²(U)) of the secret S and the public attribute U.
+    """Two independent random responses: R¹(S) to the secret S, and R²(U) to the public attribute U.
 
-    A report is the index of an output of a table. Use :meth:`for_policy` to build the mechanism.
+    A value is a pair (S, U). A report is the index of a pair of outputs of R¹ and R². Use :meth:`for_policy` to build
+    the mechanism.
 
     Parameters
     ----------
     domain
         A product domain, as from ``Domain.product``.
     secret
-        The name of the factor that is the secret.
+        The name of the factor S that is the secret.
     budget
-        A description of the levels and set sizes of the two responses. The law does not depend on it.
+        A description of the levels and set sizes of the two responses, for readers of the spec. The probabilities of
+        the reports do not depend on it.
     weights
-        Integer weights over 2^62, a row per value.
+        The probabilities of the reports times 2^62, as integers, a row per value in domain order.
 
     Notes
     -----
-    This is Protocol 1 of Lopuhaä-Zwakenberg and Goseling (RLDP). Both responses are set responses: a set is 1 + x times
-    likelier for its members than for other values. R² reveals about S only what U reveals. Theorem 15 bounds this by an
-    l1 distance. Instead, :meth:`for_policy` computes the greatest ratio over the confidence set, for every level of R²,
-    and assigns the rest of ε to R¹. The proof is in ``docs/proofs/independent-reporting.md``.
+    This is Protocol 1 of Lopuhaä-Zwakenberg and Goseling (2021, "The Privacy-Utility Tradeoff of Robust Local
+    Differential Privacy"). Each response reports a random set of values; a set is 1 + x times likelier for its members
+    than for other values, for some x ≥ 0. R² reveals about S only what U reveals. Theorem 15 of the paper bounds this
+    leakage by an l1 distance. Instead, :meth:`for_policy` computes the greatest ratio P(R²|s)/P(R²|s') over the
+    confidence set of distributions, and assigns the rest of ε to R¹. The proof is in
+    ``docs/proofs/independent-reporting.md``.
 
     Examples
     --------
@@ -67,20 +71,28 @@ class IndependentReporting(ReportingMechanism):
 
     @classmethod
     def for_policy(cls, policy: Policy, utility: str = "mutual-information") -> IndependentReporting:
-        """Build the mechanism with the best division of ε between the two responses.
+        """Build the mechanism with the best division of ε between the secret and the public attribute.
+
+        A numerical search finds the division of greatest utility.
 
         Parameters
         ----------
         policy
-            A secret policy under ``ChiSquare``.
+            A :class:`Secret` policy whose ``distributions`` are a :class:`ChiSquare` confidence set.
         utility
-            ``"mutual-information"`` (at the observed distribution P̂) or ``"estimation"`` (risk of the estimated
-            table).
+            The criterion of the search. ``"mutual-information"`` maximizes the information between the value and the
+            report at the frequencies of the counts of :class:`ChiSquare`. ``"estimation"`` minimizes the expected
+            squared error of the estimated frequencies of all values, at the uniform distribution.
 
         Returns
         -------
         IndependentReporting
             A mechanism that obeys the policy.
+
+        Raises
+        ------
+        InvalidInput
+            If the policy is not a :class:`Secret` under :class:`ChiSquare`, or the utility is unknown.
         """
         secret, confidence = checked_policy("IndependentReporting", policy, utility)
         design = _best(confidence, design_epsilon(secret.epsilon), utility)

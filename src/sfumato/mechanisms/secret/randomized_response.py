@@ -22,9 +22,10 @@ _HIGHEST_EPSILON = Epsilon(20)
 
 
 class SecretRandomizedResponse(SecretTable):
-    """Randomized response of a pair that hides only the secret, for every distribution of the pair.
+    """Randomized response for a pair of a secret and other attributes, which hides only the secret.
 
-    A report is a value of the product domain.
+    The secret is hidden at level ε for every joint distribution of the pair: the policy :class:`Secret` with
+    ``distributions=Anything()``. A report is the index of a value of the product domain.
 
     Parameters
     ----------
@@ -33,23 +34,24 @@ class SecretRandomizedResponse(SecretTable):
     secret
         The name of the factor that is the secret.
     epsilon
-        The level ε at which the secret is hidden.
+        The level ε: a report is at most e^ε times likelier for one secret than for another.
     weights
-        Integer weights over 2^62, as a spec states them; computed from ``epsilon`` by default.
+        The probabilities of the reports times 2^62, as integers, that a stored spec holds: a row per value. Omit them
+        to compute them from ``epsilon``.
 
     Notes
     -----
-    Up to normalization, the probability of a report is (Lopuhaä-Zwakenberg and Goseling, RLDP, eq. 18):
+    Up to normalization, the probability of a report is (Lopuhaä-Zwakenberg and Goseling 2021, "The Privacy-Utility
+    Tradeoff of Robust Local Differential Privacy", eq. 18):
 
-    - e^ε for the true value;
-    - 1 for every value of another secret;
-    - e^-ε for every other value of the same secret.
+    - e^ε if the report is the true value;
+    - 1 if the report has another secret;
+    - e^-ε if the report has the true secret and another attribute.
 
-    Values of different secrets thus differ by at most e^ε in every output, so the secret is hidden under every
-    distribution (``Secret`` under ``Anything``). Values of one secret may differ by e^2ε, which plain randomized
-    response does not use.
+    For two values of different secrets, the probabilities of every report thus differ by a factor of at most e^ε. For
+    two values of the same secret they may differ by e^2ε, which plain randomized response does not use.
 
-    At ε = 0 all outputs are equally likely; at ε = ∞ the report is the value. The weights are rounded so that the level
+    At ε = 0 all reports are equally likely; at ε = ∞ the report is the value. The probabilities are rounded so that ε
     holds exactly. A finite ε above 20 is treated as 20.
 
     Examples
@@ -123,7 +125,7 @@ def known_response(policy: Secret) -> RandomizedResponse:
     """
     if not isinstance(policy.distributions, (Known, AtLeast)):
         hint = "For any other set of distributions, use SecretRandomizedResponse."
-        must = "be a Secret policy under Known or AtLeast"
+        must = "be a Secret policy with Known or AtLeast distributions"
         raise InvalidInput("known_response", "policy", must, policy, hint=hint)
     epsilon = policy.epsilon
     if epsilon.is_infinite or epsilon == ZERO:
@@ -137,7 +139,7 @@ def known_response(policy: Secret) -> RandomizedResponse:
     high, low = mechanism.likelihoods
     if not policy.allows([high if z == policy.cells[s, u] else low for z in range(len(policy.domain))]):
         raise Undecided(
-            f"the exact test did not prove that randomized response at epsilon {mechanism.epsilon} obeys this secret "
-            'policy. Use mechanism="secret-rr".'
+            f"the exact test did not prove that randomized response at epsilon {mechanism.epsilon} obeys this Secret "
+            'policy. Pass mechanism="secret-rr" to sfumato.plan or sfumato.design.'
         )
     return mechanism

@@ -25,9 +25,10 @@ SubsetState = tuple[int, bool, int, int]
 
 
 class SubsetSelection(InclusionMixture):
-    """Subset selection: a uniform set of d values, forced with probability γ to contain the true value.
+    """Subset selection: report a random set of d values that often contains the true one.
 
-    A report is a bitmap with exactly d of k bits set.
+    With probability γ the set is drawn uniformly from the sets of d values that contain the true value, otherwise from
+    all sets of d values. A report is a bitmap with one bit per value, of which exactly d are set.
 
     Parameters
     ----------
@@ -36,24 +37,27 @@ class SubsetSelection(InclusionMixture):
     epsilon
         The level ε of classical local differential privacy.
     size
-        The number d of values in a subset, from 1 to k-1. By default it is the size with the least risk.
+        The number d of values in the set, from 1 to k-1. By default, d minimizes the expected squared error of the
+        estimated frequencies (the risk).
     threshold
-        The integer ⌊2^64·γ⌋, as a spec states it; computed from ``epsilon`` by default.
+        The integer ⌊2^64·γ⌋ that a stored spec holds. Omit it to compute it from ``epsilon``.
     coin
-        Numerator of the coin that the sampler flips per value, over 2^planes. The law does not depend on it.
+        Setting of the sampler, which first includes each value with probability coin/2^planes. It affects the speed,
+        not the probabilities of the reports.
     planes
-        Number of bits per coin, from 1 to 8. The law does not depend on it.
+        Number of random bits per coin, from 1 to 8. It affects the speed, not the probabilities of the reports.
 
     Notes
     -----
-    With t = e^ε, a subset contains the true value with probability d·t/(d·t + k-d), that is γ = (t-1)d/((t-1)d + k),
-    rounded down to a multiple of 2^-64. The risk is least for d = ⌊k/(t+1)⌋ or ⌈k/(t+1)⌉ within 1 … k-1; the floor d is
-    better if and only if t² ≥ (k-d)(k-d-1)/(d(d+1)). With the best d this is the optimum of Ye and Barg (2018) at the
-    uniform distribution.
+    With t = e^ε, the set contains the true value with probability d·t/(d·t + k-d), so γ = (t-1)d/((t-1)d + k). γ is
+    rounded down to a multiple of 2^-64, so that ε holds exactly. The risk is least for d = ⌊k/(t+1)⌋ or ⌈k/(t+1)⌉
+    within 1 … k-1; the floor d is better if and only if t² ≥ (k-d)(k-d-1)/(d(d+1)). With the best d, the risk at the
+    uniform distribution is the optimum of Ye and Barg (2018) for ε-local differential privacy.
 
     The sampler flips a coin for every value, then adds or removes uniformly chosen values until the set has d members.
-    If forced, it swaps a uniformly chosen member for the true value. The sampler is exact: given its size, a set of
-    independent coins is uniform, and it stays uniform when a uniform element is added or removed.
+    If the set must contain the true value and does not, a uniformly chosen member is replaced by the true value. The
+    sampler is exact: given its size, a set of independent coins is uniform, and it stays uniform when a uniformly
+    chosen element is added or removed.
 
     Examples
     --------

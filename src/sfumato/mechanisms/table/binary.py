@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from sfumato._core import ZERO, Epsilon, EpsilonLike, Terms, quantity, sign_of_sum
 from sfumato.domain import Domain, checked_domain
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms.table.alias import TOTAL
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.policy import HighLow, PairwisePolicy, Policy
@@ -29,41 +29,44 @@ class BinaryMechanism(TableMechanism):
     def __init__(self, domain: Domain, weights: Any) -> None:
         super().__init__(domain, weights)
         if self.outputs != 2:
-            must, got = "have two rows and two columns", quantity(self.outputs, "column")
+            must, got = "have two rows and two columns", Description(quantity(self.outputs, "column"))
             raise InvalidInput(type(self).__name__, "weights", must, got)
 
     @classmethod
     def check_two_values(cls, parameter: str, domain: Domain, must: str = "have exactly two values") -> None:
         """Raise InvalidInput for ``parameter`` unless its domain has two values; ``must`` states the requirement."""
         if len(checked_domain(cls.__name__, domain)) != 2:
-            raise InvalidInput(cls.__name__, parameter, must, len(domain))
+            raise InvalidInput(cls.__name__, parameter, must, Description(quantity(len(domain), "value")))
 
 
 class BinaryOptimal(BinaryMechanism):
-    """Optimal mechanism for two values, with a separate level for each direction.
+    """Optimal mechanism for two values, with a separate privacy level for each direction.
 
-    A report is one of the two values.
+    It is optimal because every mechanism with these two levels is this one followed by a random map of its reports. A
+    report is one of the two values, as its index 0 or 1.
 
     Parameters
     ----------
     domain
         The two values.
     epsilon_first
-        The level of the first value against the second: an output is at most e^epsilon_first times likelier for the
-        first.
+        The level of the first value: every report is at most e^epsilon_first times likelier for the first value than
+        for the second.
     epsilon_second
-        The level of the second value against the first.
+        The level of the second value: every report is at most e^epsilon_second times likelier for the second value
+        than for the first.
     weights
-        Integer weights over 2^62, as a spec states them; computed from the levels by default.
+        The probabilities of the reports times 2^62, as integers, that a stored spec holds: a row per value. Omit them
+        to compute them from the levels.
 
     Notes
     -----
-    With a = e^-epsilon_first and b = e^-epsilon_second, a row per value::
+    With a = e^-epsilon_first and b = e^-epsilon_second, the probabilities of the reports, with a row per value, are::
 
         Q = 1/(1-ab) · [[1-b, b(1-a)], [a(1-b), 1-a]]
 
-    This is eq. 9 of Acharya et al. 2020 as printed at ICML; the preprint has it with the levels exchanged. Every
-    mechanism that keeps the two levels is this one followed by a random map of its reports (Theorem 2). Special cases:
+    This is eq. 9 of Acharya et al. (2020, "Context-Aware Local Differential Privacy") as printed at ICML; the preprint
+    has it with the levels exchanged. Theorem 2 of the paper proves that it is optimal. Special cases:
 
     - equal levels: Warner's randomized response;
     - one infinite level: Mangat's method;
@@ -71,7 +74,7 @@ class BinaryOptimal(BinaryMechanism):
     - a level of zero: both rows are equal, and the report holds no information;
     - both levels zero: the report is a fair coin.
 
-    The weights are rounded so that both levels hold exactly.
+    The probabilities are rounded so that both levels hold exactly.
 
     Examples
     --------
@@ -100,21 +103,23 @@ class BinaryOptimal(BinaryMechanism):
         Parameters
         ----------
         policy
-            A policy on pairs of values, over two values.
+            A policy over two values that bounds ratios of pairs of values: :class:`Uniform`, :class:`HighLow`,
+            :class:`Blocks`, :class:`Pairwise` or :class:`Metric`.
 
         Returns
         -------
         BinaryOptimal
-            A mechanism that obeys the policy.
+            The mechanism, which obeys the policy exactly.
 
         Raises
         ------
         InvalidInput
-            If the policy does not bind pairs of values, or has more than two values.
+            If the policy is a :class:`Prior` or :class:`Secret` policy, or its domain does not have exactly two values.
         """
         if not isinstance(policy, PairwisePolicy):
-            hint = "For a prior policy, use PriorBinary."
-            raise InvalidInput("BinaryOptimal", "policy", "bind pairs of values", policy.kind, hint=hint)
+            hint = "For a Prior policy, use PriorBinary."
+            must = "be a Uniform, HighLow, Blocks, Pairwise or Metric policy"
+            raise InvalidInput("BinaryOptimal", "policy", must, policy, hint=hint)
         cls.check_two_values("policy", policy.domain, "be over exactly two values")
         return cls(policy.domain, policy.effective_epsilon(0, 1), policy.effective_epsilon(1, 0))
 
@@ -140,15 +145,15 @@ class BinaryOptimal(BinaryMechanism):
     def mangat(cls, domain: Domain, sensitive: object, epsilon: EpsilonLike) -> BinaryOptimal:
         """Build the mechanism of Mangat (1994), which protects one sensitive value.
 
-        A person who reports the sensitive value can deny it, because the harmless value is also reported so with
-        probability e^-ε.
+        The sensitive value is always reported as itself. The harmless value is reported as the sensitive one with
+        probability e^-ε. So a person who reports the sensitive value can deny having it.
 
         Parameters
         ----------
         domain
             The two values.
         sensitive
-            The sensitive value, which is always reported as itself.
+            The sensitive value, one of the two values of the domain.
         epsilon
             The level ε. A report is at most e^ε times likelier for the sensitive value than for the harmless one.
 

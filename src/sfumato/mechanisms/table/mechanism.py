@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import exact_fraction, integer_kernel
+from sfumato._core import exact_fraction, integer_kernel, quantity
 from sfumato.domain import Domain, align, align_table, checked_distribution, checked_domain
-from sfumato.errors import InvalidInput, NoMechanism
+from sfumato.errors import Description, InvalidInput, NoMechanism
 from sfumato.mechanisms.base import LARGEST_MATRIX, Finished, Mechanism
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.table.alias import TOTAL, TOTAL_BITS, AliasTable
@@ -32,14 +32,17 @@ _SAFE_MIX_BITS = 20
 _SMALL_TABLE = 1000
 #: Precision in bits of the fixed-point numbers through which matrices are rounded.
 _FIXED_BITS = 128
-_NO_ROUNDING = "no rounding of this matrix obeys the policy. Design the matrix for a policy with a smaller epsilon."
+_NO_ROUNDING = (
+    "no rounding of this matrix to multiples of 2^-62 obeys the policy. Compute the matrix for a policy with a "
+    "slightly smaller epsilon."
+)
 
 
 class TableMechanism(Mechanism):
-    """Mechanism given by a table: output y for value x with probability ``weights[x, y] / 2^62``.
+    """Mechanism given by a table: report y has probability ``weights[x, y] / 2^62`` for value x.
 
-    The constructor takes integer weights. :meth:`from_matrix` takes probabilities and rounds them, to the private side
-    of a policy if one is given. A report is the index of an output.
+    The constructor takes integer weights. :meth:`from_matrix` takes probabilities and rounds them to weights, so that
+    the result obeys a given policy exactly. A report is the index y of a column.
 
     Parameters
     ----------
@@ -49,13 +52,14 @@ class TableMechanism(Mechanism):
         Integer weights, a row per value; each row sums to 2^62. Rows are in domain order, or have labels (a DataFrame,
         a mapping from values to rows) and are aligned by them.
     design_prior
-        The distribution of values at which the unbiased estimate has the least error, as positive integers that sum to
-        2^62; uniform by default. The law and the reports do not depend on it.
+        The distribution of values at which the estimated frequencies have the least expected squared error, as
+        positive integers that sum to 2^62; uniform by default. The reports do not depend on it.
 
     Notes
     -----
-    The sampler draws from an alias table in integers, so the law is exactly weights/2^62. The estimator is least
-    squares weighted by the law at the design prior; it is unbiased at every distribution (``docs/proofs/table.md``).
+    The sampler draws from an alias table in integers, so the probabilities are exactly weights/2^62. The estimator is
+    weighted least squares: the weights come from the distribution of reports at the design prior. It is unbiased at
+    every distribution of values (``docs/proofs/table.md``).
 
     Examples
     --------
@@ -89,31 +93,32 @@ class TableMechanism(Mechanism):
         design_prior: Any = None,
         late: Callable[[], bool] = lambda: False,
     ) -> TableMechanism:
-        """Round a matrix of probabilities to integer weights.
+        """Build a mechanism from a matrix of probabilities, rounded to integer weights.
 
         Without a policy each row is rounded separately, and no positive entry becomes zero. With a policy, rows that
-        must be equal are made equal. If a rounded column does not lie exactly in the policy's cone, the matrix is mixed
-        with a constant column, by the least power of two that suffices.
+        must be equal are made equal. If the rounded matrix violates the policy, each row is mixed with a share 2^-m of
+        one row that is the same for all values. The method searches for the largest m that makes the policy hold.
 
         Parameters
         ----------
         domain
             The values.
         matrix
-            Probabilities, a row per value that sums to one, in domain order or with labels.
+            ``matrix[x][y]`` is the probability of report y for value x. Each row sums to one. Rows are in domain order
+            or have labels.
         policy
-            The policy that the table must obey, or None.
+            The policy that the rounded matrix must obey, or None.
         design_prior
-            The distribution, with positive probabilities, at which the unbiased estimate has the least error; uniform
-            by default.
+            The distribution of values, with positive probabilities, at which the estimated frequencies have the least
+            expected squared error; uniform by default.
         late
-            Returns whether time is short. The share 2^-20 of the constant column is then accepted for all but small
-            tables.
+            A function without arguments that returns whether time is short. If it returns True, the method uses
+            m = 20 for all but small tables instead of searching for the largest m.
 
         Returns
         -------
         TableMechanism
-            The table; it obeys the policy if one is given.
+            The mechanism. If a policy is given, the mechanism obeys it exactly.
 
         Raises
         ------
@@ -134,7 +139,7 @@ class TableMechanism(Mechanism):
 
     @functools.cached_property
     def alias_table(self) -> AliasTable:
-        """The alias table that the sampler draws from."""
+        """Integer table of the alias method, from which the sampler draws a report in constant time."""
         return AliasTable.build(self.weights)
 
     def step(self, state: int, draws: Draws) -> Finished:
@@ -151,17 +156,18 @@ class TableMechanism(Mechanism):
         return Fraction(int(self.weights[x, report]), TOTAL)
 
     def worst_columns(self, policy: Policy) -> Iterator[tuple[int, list[Fraction]]]:  # noqa: ARG002
-        """Return every report with its likelihoods, in units of 2^-62.
+        """Return all reports with their likelihoods, because any of them may be the worst for a policy.
 
         Parameters
         ----------
         policy
-            The policy that the mechanism is audited against; every column is returned for any policy.
+            The policy that the mechanism is audited against; it does not change the result.
 
         Returns
         -------
         Iterator of tuple
-            Pairs of a report and the likelihoods of all values for it.
+            Pairs (report, likelihoods), where ``likelihoods[x]`` is 2^62 times the probability of the report for the
+            value with index x.
         """
         return ((y, [Fraction(weight) for weight in self.weights[:, y].tolist()]) for y in self.reports())
 
@@ -192,7 +198,7 @@ class TableMechanism(Mechanism):
             weights = [[int(w) for w in row] for row in parameters["weights"]]
             prior = [int(weight) for weight in parameters["design_prior"]] if "design_prior" in parameters else None
         except (ValueError, OverflowError) as error:
-            raise InvalidInput("TableMechanism", "weights", "be integers", str(error)) from None
+            raise InvalidInput("TableMechanism", "weights", "be integers", Description(error)) from None
         if prior is None:
             return cls(domain, weights)
         return cls(domain, weights, design_prior=prior)
@@ -202,14 +208,21 @@ def _checked_shape(domain: Domain, rows: list[list[Any]]) -> None:
     """Raise InvalidInput if a matrix does not have one row per value, all of one length."""
     if len(rows) != len(domain):
         raise InvalidInput(
-            "TableMechanism", "the matrix", f"have {len(domain)} rows, one per value", f"{len(rows)} rows"
+            "TableMechanism",
+            "the matrix",
+            f"have {len(domain)} rows, one per value",
+            Description(quantity(len(rows), "row")),
         )
     widths = sorted({len(row) for row in rows})
     if len(widths) != 1 or widths[0] == 0:
-        raise InvalidInput("TableMechanism", "the rows", "have one length, at least 1", f"lengths {widths}")
+        got = Description(f"rows of lengths {widths}")
+        raise InvalidInput("TableMechanism", "the rows", "have the same length, at least 1", got)
     if len(rows) * widths[0] > LARGEST_MATRIX:
         raise InvalidInput(
-            "TableMechanism", "the matrix", f"have at most {LARGEST_MATRIX} entries", len(rows) * widths[0]
+            "TableMechanism",
+            "the matrix",
+            f"have at most {LARGEST_MATRIX:,} entries",
+            Description(f"{len(rows) * widths[0]:,} entries"),
         )
 
 
@@ -268,7 +281,8 @@ def _checked_matrix(domain: Domain, matrix: Any) -> list[list[int]]:
         doubles = any(isinstance(entry, float) for entry in row)
         if sum(parts) != whole and not (doubles and abs(Fraction(sum(parts), whole) - 1) <= _ROW_TOLERANCE):
             total = float(Fraction(sum(parts), whole))
-            raise InvalidInput("TableMechanism", f"the row of {label!r}", "sum to one", f"a sum of {total:.12g}")
+            got = Description(f"a sum of {total:.12g}")
+            raise InvalidInput("TableMechanism", f"the row of {label!r}", "sum to one", got)
         fixed.append(_fixed(parts))
     return fixed
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato._core import Floats
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms.base import LARGEST_MATRIX
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.policy import EpsilonMatrix, PairwisePolicy
@@ -110,14 +110,15 @@ def best_exponential(policy: PairwisePolicy) -> TableMechanism:
 def _epsilon_matrix(policy: PairwisePolicy) -> EpsilonMatrix:
     """Return the effective levels of a policy on pairs, or raise InvalidInput."""
     if not isinstance(policy, PairwisePolicy):
-        raise InvalidInput("the exponential mechanism", "policy", "bind pairs of values", policy)
+        must = "be a Uniform, HighLow, Blocks, Pairwise or Metric policy"
+        raise InvalidInput("the exponential mechanism", "policy", must, policy)
     if len(policy.domain) ** 2 > LARGEST_MATRIX:
         most = int(LARGEST_MATRIX**0.5)
         raise InvalidInput(
             "the exponential mechanism",
             "policy",
             f"be over at most {most} values",
-            f"{len(policy.domain)} values",
+            Description(f"{len(policy.domain)} values"),
             hint="Merge values into fewer, coarser ones.",
         )
     return policy.effective_epsilon_matrix()

@@ -79,9 +79,9 @@ def has_independent_steps(mechanism: IndependentBits) -> bool:
 
 
 class UnaryEncoding(IndependentBits, TwoLevelMechanism):
-    """Unary encoding: a bit per value, set with probability p for the true value and q for every other value.
+    """Unary encoding: one random bit per value, set with probability p for the true value and q for all others.
 
-    A report is a bitmap with one bit per value.
+    A report is a bitmap with one bit per value of the domain; the bits are independent.
 
     Parameters
     ----------
@@ -90,17 +90,18 @@ class UnaryEncoding(IndependentBits, TwoLevelMechanism):
     epsilon
         The level ε of classical local differential privacy.
     optimized
-        Whether p and q are those of optimized unary encoding. By default they are symmetric (k-RAPPOR).
+        Whether to use the p and q of optimized unary encoding (Wang et al. 2017). By default, q = 1 - p (k-RAPPOR).
     own
-        The integer 2^64·p, as a spec states it; computed from ``epsilon`` by default.
+        The integer 2^64·p that a stored spec holds. Omit it to compute it from ``epsilon``.
     other
-        The integer 2^64·q, as a spec states it; computed from ``epsilon`` by default.
+        The integer 2^64·q that a stored spec holds. Omit it to compute it from ``epsilon``.
 
     Notes
     -----
     Symmetric (k-RAPPOR): p = e^(ε/2)/(e^(ε/2)+1) and q = 1-p. Optimized (Wang et al. 2017): p = 1/2 and q = 1/(e^ε+1).
-    A column is high where its bit is set, with ratio p(1-q)/(q(1-p)) = e^ε before rounding. The symmetric variant
-    rounds p down, the optimized variant rounds q up; both are the private side.
+    A report is likeliest for the values whose bit is set. Before rounding, its probabilities for two values are in the
+    ratio p(1-q)/(q(1-p)) = e^ε if only one of the two bits is set, and equal otherwise. The symmetric variant rounds p
+    down and the optimized variant rounds q up, so that ε holds exactly.
 
     Examples
     --------
@@ -150,7 +151,7 @@ class UnaryEncoding(IndependentBits, TwoLevelMechanism):
 
     @property
     def bit_probabilities(self) -> tuple[Fraction, Fraction]:
-        """Exact probabilities that a bit is set: for the true value, and for any other value."""
+        """Exact pair (p, q): probability that the bit of the true value is set, and that another bit is set."""
         return Fraction(self.own, ONE), Fraction(self.other, ONE)
 
     def guess_probability(self) -> Fraction:

@@ -34,7 +34,7 @@ class UtilityOptimizedRapporEstimator(Estimator):
         self.other = np.where(self._sensitive, mechanism.other / ONE, 0.0)
         self.gap = np.where(self._sensitive, (mechanism.own - mechanism.other) / ONE, mechanism.harmless / ONE)
         if not self.gap.all():
-            raise NotIdentifiable("tell values apart (its epsilon is 0)", mechanism)
+            raise NotIdentifiable("distinguish all values in its reports (its epsilon is 0)", mechanism)
         first = mechanism.representatives()[0]
         self._noise, self._slope = float(self.other[first]), float(self.gap[first])
 

@@ -21,9 +21,10 @@ __all__ = ["UtilityOptimizedRappor"]
 
 
 class UtilityOptimizedRappor(IndependentBits):
-    """Utility-optimized RAPPOR: one bit per value, where only the value itself can set a harmless value's bit.
+    """Utility-optimized RAPPOR: one random bit per value, for the policy :class:`HighLow`.
 
-    A report is a bitmap with one bit per value.
+    The bit of a harmless value is set only if that value is the true one. The bits of sensitive values are random for
+    every true value. A report is a bitmap with one bit per value; the bits are independent.
 
     Parameters
     ----------
@@ -34,15 +35,16 @@ class UtilityOptimizedRappor(IndependentBits):
     epsilon
         The level ε. A report is at most e^ε times likelier for a sensitive value than for any other value.
     own
-        The integer 2^64·θ, as a spec states it; computed from ``epsilon`` by default.
+        The integer 2^64·θ that a stored spec holds. Omit it to compute it from ``epsilon``; the Notes define θ and s.
     other
-        The integer 2^64·(1-θ), as a spec states it; computed from ``epsilon`` by default.
+        The integer 2^64·(1-θ) that a stored spec holds. Omit it to compute it from ``epsilon``.
     harmless
-        The integer 2^64·(1 - 1/s), as a spec states it; computed from ``epsilon`` by default.
+        The integer 2^64·(1 - 1/s) that a stored spec holds. Omit it to compute it from ``epsilon``.
 
     Notes
     -----
-    With s = e^(ε/2) and θ = s/(s+1) (Murakami and Kawamoto 2019), the probabilities that a bit is set are:
+    Let s = e^(ε/2) and θ = s/(s+1) (Murakami and Kawamoto 2019, "Utility-Optimized Local Differential Privacy
+    Mechanisms for Distribution Estimation"). The probabilities that a bit is set are:
 
     | true value | its own bit | other sensitive bits | other harmless bits |
     |---|---|---|---|
@@ -51,7 +53,7 @@ class UtilityOptimizedRappor(IndependentBits):
 
     So every report is at most e^ε times likelier for a sensitive value than for any other value, which is the
     constraint of ``HighLow``. The probabilities in the column "its own bit" are rounded down, the others up. At ε = 0
-    all values have the same law. At ε = ∞ only the value's own bit is set.
+    the probabilities of the reports are the same for all values. At ε = ∞ only the value's own bit is set.
 
     Examples
     --------
@@ -135,7 +137,10 @@ class UtilityOptimizedRappor(IndependentBits):
     # -- the columns that can be worst -------------------------------------------------------------------
 
     def worst_columns(self, policy: Policy) -> Iterator[tuple[int, list[Fraction]]] | None:
-        """Return a few reports that include the worst of all reports for a policy, or None.
+        """Return a short list of reports that is enough to check a policy, or None.
+
+        The list includes the report that comes closest to violating the policy, so an audit need not enumerate all
+        bitmaps.
 
         Parameters
         ----------
@@ -145,8 +150,8 @@ class UtilityOptimizedRappor(IndependentBits):
         Returns
         -------
         Iterator of tuple or None
-            Pairs of a report and the likelihoods of all values for it, up to a common factor. None if no short list is
-            known.
+            Pairs (report, likelihoods), where ``likelihoods[x]`` is the probability of the report for the value with
+            index x, times a factor that does not depend on x. None if no short list is known for this policy.
 
         Notes
         -----
@@ -200,12 +205,12 @@ class UtilityOptimizedRappor(IndependentBits):
     # -- the spec ----------------------------------------------------------------------------------------
 
     def parameters(self) -> dict[str, Any]:
-        """Return the parameters from which ``from_parameters`` rebuilds the mechanism.
+        """Return the parameters from which :meth:`from_parameters` rebuilds the mechanism.
 
         Returns
         -------
         dict
-            JSON-serializable parameters; sensitive values are given by their positions in the domain.
+            JSON-compatible parameters by name. Sensitive values are listed by their indices in the domain.
         """
         return {
             "sensitive": np.flatnonzero(self.is_sensitive).tolist(),
