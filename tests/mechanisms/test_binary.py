@@ -177,8 +177,11 @@ def test_inconsistent_specs_are_refused() -> None:
     for wrong, culprit in (
         ({**parameters, "weights": [[str(TOTAL)], [str(TOTAL)]]}, "have two rows and two columns"),
         ({**parameters, "weights": [["1", "x"], ["1", "2"]]}, "be integers"),
-        ({**parameters, "total_bits": 61}, "total_bits must be 62"),
-        ({**parameters, "epsilon": "1"}, "total_bits must be 62"),
+        ({**parameters, "total_bits": 61}, "with total_bits = 62; got total_bits = 61, weights"),
+        (
+            {**parameters, "epsilon": "1"},
+            "have the keys total_bits and weights, with total_bits = 62; got epsilon, total_bits = 62, weights",
+        ),
         ({key: value for key, value in parameters.items() if key != "epsilon_second"}, "have all its parts"),
     ):
         with pytest.raises(InvalidInput, match=culprit):

@@ -123,5 +123,5 @@ def test_a_law_too_long_to_go_through_is_not_guessed_at() -> None:
     class Unknown(make.SubsetSelection):
         guess_probability = Mechanism.guess_probability
 
-    with pytest.raises(LimitExceeded, match="no closed form"):
+    with pytest.raises(LimitExceeded, match="cannot enumerate the outputs"):
         Unknown(sf.Domain.range(100), 1).guess_probability()

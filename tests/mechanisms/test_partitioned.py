@@ -825,8 +825,8 @@ def test_strided_and_read_only_rows_are_counted_alike() -> None:
     [
         ([1, 1, 0, 0, 0, 0, 0, 0, 0], "have 8 entries"),
         ([1, 0, 0, 0, 0, 0, 1, 0], "counts of part 0 must sum to a multiple of 2"),
-        ([2, 2, 0, 0, 0, 0, 2, 0], "be those of n = 2 reports; got 4"),
-        ([1, 1, 0, 0, 0, 0, 0, 0], "be those of n = 2 reports; got 1"),
+        ([2, 2, 0, 0, 0, 0, 2, 0], "be those of 2 reports; got counts of 4 reports"),
+        ([1, 1, 0, 0, 0, 0, 0, 0], "be those of 2 reports; got counts of 1 report"),
         ([2, 0, 0, 0, 0, 0, 1, 0], "every count of part 0 must be at most 1, the number of reports of the part; got 2"),
     ],
 )

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from sfumato._core import Epsilon, Floats, canonical_hash, checked_count, count_text, project_to_simplex
 from sfumato.domain import Domain, Frequencies, checked_distribution
-from sfumato.errors import InvalidInput, LimitExceeded, UnknownSpec
+from sfumato.errors import Description, InvalidInput, LimitExceeded, UnknownSpec
 from sfumato.mechanisms.channel import Channel, check_channel_size
 from sfumato.mechanisms.draws import Draws, Layout
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
@@ -37,6 +37,8 @@ __all__ = ["LARGEST_MATRIX", "SURROGATE_VALUES", "Finished", "Mechanism", "mecha
 
 #: Maximum number of entries of `matrix()`; bounds its memory.
 LARGEST_MATRIX = 10**7
+#: Next step in errors about a spec that was changed or cut.
+_WRITE_AGAIN = "Write the spec again with Mechanism.to_json()."
 #: Maximum number of values of an audit surrogate; an audit enumerates all branches of its sampler in moments.
 SURROGATE_VALUES = 6
 
@@ -329,8 +331,8 @@ class Mechanism(ABC):
         size = len(self.domain)
         if size * self.outputs > LARGEST_MATRIX:
             raise LimitExceeded(
-                f"{self.name} over {size} values has too many outputs to enumerate, and no closed form of the "
-                f"probability of a right guess is known. Compute it for a domain with fewer values."
+                f"guess_probability() cannot enumerate the outputs of {self.name} over {size} values: values times "
+                f"outputs may be at most {LARGEST_MATRIX:,}. Compute it for a domain with fewer values."
             )
         greatest = (max(self.probability(y, x) for x in range(size)) for y in self.reports())
         return sum(greatest, Fraction(0)) / size
@@ -610,9 +612,11 @@ def mechanism_from_spec(spec: Any) -> Mechanism:
         try:
             spec = json.loads(spec)
         except (ValueError, RecursionError) as error:
-            raise InvalidInput("a mechanism spec", "the document", "be JSON", str(error)) from None
+            raise InvalidInput(
+                "a mechanism spec", "the document", "be JSON", Description(error), hint=_WRITE_AGAIN
+            ) from None
     if not isinstance(spec, dict):
-        raise InvalidInput("a mechanism spec", "the document", "be a JSON object", spec)
+        raise InvalidInput("a mechanism spec", "the document", "be a JSON object", spec, hint=_WRITE_AGAIN)
     name = spec.get("mechanism")
     kind = class_named(name)
     if kind is None:
@@ -629,15 +633,14 @@ def mechanism_from_spec(spec: Any) -> Mechanism:
     try:
         mechanism = kind.from_parameters(Domain.from_dict(spec["domain"]), parameters)
     except (KeyError, TypeError) as error:
-        hint = "Write the spec again with to_json()."
-        raise InvalidInput(
-            f"the spec of {kind.name}", "the document", "have all its parts", str(error), hint=hint
-        ) from None
+        must = "have all its parts and no others"
+        got = Description(f"no {error}" if isinstance(error, KeyError) else error)
+        raise InvalidInput(f"the spec of {kind.name}", "the document", must, got, hint=_WRITE_AGAIN) from None
     # A spec also states derived fields (encoding, layout) for other clients. They must agree with the parameters.
     rebuilt = mechanism.spec
     for key in {*spec, *rebuilt}:
         if spec.get(key) != rebuilt.get(key):
-            hint = "The other fields of the spec determine this one; write the spec again with to_json()."
+            hint = f"The other entries of the spec determine this one. {_WRITE_AGAIN}"
             raise InvalidInput(f"the spec of {kind.name}", key, f"be {rebuilt.get(key)}", spec.get(key), hint=hint)
     return mechanism
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Integers, quantity
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
 from sfumato.mechanisms.reports.base import AGGREGATE_AGAIN, exact_sum
 from sfumato.mechanisms.reports.bitmap import BitmapFormat
@@ -35,5 +35,6 @@ class ComposedFormat(BitmapFormat):
         expected = tuple(members * n for members in self._members)
         totals = exact_sum(values), exact_sum(blocks)
         if totals != expected:
-            parameter, must = "counts of values and of blocks", f"sum to {expected}"
-            raise InvalidInput("an aggregate", parameter, must, totals, hint=AGGREGATE_AGAIN)
+            must = f"sum to {expected[0]} and {expected[1]} for {quantity(n, 'report')}"
+            got = Description(f"sums of {totals[0]} and {totals[1]}")
+            raise InvalidInput("an aggregate", "counts of values and of blocks", must, got, hint=AGGREGATE_AGAIN)

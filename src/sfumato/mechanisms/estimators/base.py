@@ -211,7 +211,8 @@ class Estimator(SamplingDistribution):
             If the class does not implement the likelihood of its counts.
         """
         hint = "Use method 'simplex' for an estimate that is a distribution."
-        raise InvalidInput("estimate", "method", "not be 'mle' for this mechanism", type(self).__name__, hint=hint)
+        must = "not be 'mle' for this mechanism, which has no likelihood of its counts"
+        raise InvalidInput("estimate", "method", must, "mle", hint=hint)
 
     def mean_posterior(self, fractions: Floats, prior: Floats) -> Floats:  # noqa: ARG002
         """Return the posterior distribution of the value given one report, averaged over all reports.
@@ -235,7 +236,7 @@ class Estimator(SamplingDistribution):
         """
         must = "not be 'mmse' for bitmaps, whose counts do not determine posteriors"
         hint = "Use method 'simplex' for an estimate that is a distribution."
-        raise InvalidInput("estimate", "method", must, type(self).__name__, hint=hint)
+        raise InvalidInput("estimate", "method", must, "mmse", hint=hint)
 
     # -- the scores of one report ------------------------------------------------------------------------------
 

@@ -71,8 +71,8 @@ class NestedFormat(BitmapFormat):
         # The sum of a block's counts may exceed 64 bits, so it is computed in Python's integers.
         in_high, in_low, high = (part.astype(object) for part in np.split(counts, [size, 2 * size]))
         if high.sum() != mechanism.high * n:
-            must = f"sum to {mechanism.high * n}"
-            raise InvalidInput("an aggregate", "counts of blocks", must, high.sum(), hint=AGGREGATE_AGAIN)
+            must = f"sum to {mechanism.high * n}, {mechanism.high} for each of {quantity(n, 'report')}"
+            raise InvalidInput("an aggregate", "counts of high blocks", must, high.sum(), hint=AGGREGATE_AGAIN)
         for in_set, reports, each in zip((in_high, in_low), (high, n - high), mechanism.sizes, strict=True):
             block_totals = in_set[mechanism.order].reshape(mechanism.blocks, -1).sum(axis=1)
             wrong = block_totals != each * reports

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Integers, quantity
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
 from sfumato.mechanisms.reports.base import AGGREGATE_AGAIN, ReportFormat, count_pieces, exact_sum
 from sfumato.mechanisms.reports.bitmap import RowFormat
@@ -70,15 +70,16 @@ def _check_parts(mechanism: PartitionedMechanism, n: int, counts: Integers) -> N
         each = part.report_format.counts_per_report
         assert each is not None
         part_counts = counts[start : mechanism.count_offsets[number + 1]]
-        reports, rest = divmod(exact_sum(part_counts), each)
+        part_total = exact_sum(part_counts)
+        reports, rest = divmod(part_total, each)
         if rest:
-            must = f"sum to a multiple of {each}"
-            raise InvalidInput("an aggregate", f"the counts of part {number}", must, rest, hint=AGGREGATE_AGAIN)
+            must = f"sum to a multiple of {each}, because each report of the part adds {each}"
+            raise InvalidInput("an aggregate", f"the counts of part {number}", must, part_total, hint=AGGREGATE_AGAIN)
         if part_counts.max() > reports:
             must = f"be at most {reports}, the number of reports of the part"
             got = int(part_counts.max())
             raise InvalidInput("an aggregate", f"every count of part {number}", must, got, hint=AGGREGATE_AGAIN)
         total += reports
     if total != n:
-        must = f"be those of n = {quantity(n, 'report')}"
-        raise InvalidInput("an aggregate", "counts", must, total, hint=AGGREGATE_AGAIN)
+        must, got = f"be those of {quantity(n, 'report')}", Description(f"counts of {quantity(total, 'report')}")
+        raise InvalidInput("an aggregate", "counts", must, got, hint=AGGREGATE_AGAIN)

@@ -193,7 +193,11 @@ class TableMechanism(Mechanism):
     def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> TableMechanism:
         keys = set(parameters) - {"design_prior"}
         if keys != {"total_bits", "weights"} or parameters["total_bits"] != TOTAL_BITS:
-            raise InvalidInput("TableMechanism", "total_bits", f"be {TOTAL_BITS}", parameters.get("total_bits"))
+            must = f"have the keys total_bits and weights, with total_bits = {TOTAL_BITS}"
+            stated = ", ".join(
+                f"total_bits = {parameters[key]}" if key == "total_bits" else key for key in sorted(keys)
+            )
+            raise InvalidInput("TableMechanism", "parameters", must, Description(stated or "neither"))
         try:
             weights = [[int(w) for w in row] for row in parameters["weights"]]
             prior = [int(weight) for weight in parameters["design_prior"]] if "design_prior" in parameters else None

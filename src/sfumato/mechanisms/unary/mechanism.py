@@ -134,7 +134,7 @@ class UnaryEncoding(IndependentBits, TwoLevelMechanism):
         self.own = checked_integer("UnaryEncoding", "own", best_own if own is None else own, 0, ONE)
         self.other = checked_integer("UnaryEncoding", "other", best_other if other is None else other, 0, ONE)
         if self.own < self.other:
-            raise InvalidInput("UnaryEncoding", "own", "be at least other", self.own)
+            raise InvalidInput("UnaryEncoding", "own", f"be at least other = {self.other}", self.own)
         groups = -(-len(domain) // 64)
         self.layout = Layout(64 * PLANES * groups, (), lanes=len(domain), planes=PLANES)
 

@@ -92,7 +92,7 @@ class UtilityOptimizedRappor(IndependentBits):
         self.other = checked_integer(subject, "other", ONE - best_own if other is None else other, 0, ONE - 1)
         self.harmless = checked_integer(subject, "harmless", best_harmless if harmless is None else harmless, 0, ONE)
         if self.own < self.other:
-            raise InvalidInput(subject, "own", "be at least other", self.own)
+            raise InvalidInput(subject, "own", f"be at least other = {self.other}", self.own)
         groups = -(-len(domain) // 64)
         self.layout = Layout(64 * PLANES * groups, (), lanes=len(domain), planes=PLANES)
 
