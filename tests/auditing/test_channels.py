@@ -215,7 +215,10 @@ HALVES = [["1/2", "1/2"]] * 3
         (lambda: Channel(ABC, HALVES).worst(sf.Uniform(sf.Domain.range(3), 1)), "policy must be over the same domain"),
         (lambda: Channel(ABC, HALVES).then([[1]]), "then: the number of rows must be 2; got 1"),
         (lambda: Channel(ABC, HALVES).then([["1/2"], [1]]), "row of output 0 must be probabilities"),
-        (lambda: Channel(ABC, HALVES).posterior([1], 0), "prior must have 3 entries; got 1"),
+        (
+            lambda: Channel(ABC, HALVES).posterior([1], 0),
+            "prior must have 3 entries, one per value of the domain; got 1 entry",
+        ),
         (lambda: Channel(ABC, HALVES).posterior([1, 1, 1], 0), "the prior must be probabilities"),
         (
             lambda: Channel(ABC, np.eye(3).tolist()).posterior([1, 0, 0], 2),
@@ -223,7 +226,7 @@ HALVES = [["1/2", "1/2"]] * 3
         ),
         (
             lambda: Channel(ABC, HALVES).and_then(lambda _: Channel(domain_of(2), HALVES[:2])),
-            "the law after 0 must be over",
+            "the channel that choose\\(0\\) returns must be over",
         ),
     ],
 )
@@ -233,5 +236,5 @@ def test_what_is_no_law_is_refused(call: Any, culprit: str) -> None:
 
 
 def test_laws_too_large_to_enumerate_are_refused() -> None:
-    with pytest.raises(LimitExceeded, match="unary-encoding over 40 values has 1099511627776 outputs"):
+    with pytest.raises(LimitExceeded, match="the channel of unary-encoding has 40 values and 1099511627776 outputs"):
         UnaryEncoding(sf.Domain.range(40), 1).channel()

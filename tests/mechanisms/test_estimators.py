@@ -212,7 +212,7 @@ def test_nothing_to_tell_apart_has_an_infinite_risk() -> None:
         TableMechanism.from_matrix(R(2), [[0.5, 0.5], [0.5, 0.5]]),
     ):
         assert mechanism.risk(1) == mechanism.worst_risk(1) == math.inf
-        with pytest.raises(NotIdentifiable, match="values apart"):
+        with pytest.raises(NotIdentifiable, match="distinguish all values in its reports"):
             _ = mechanism.estimator
 
 

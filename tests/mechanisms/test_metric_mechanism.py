@@ -202,7 +202,7 @@ def test_tables_over_a_map_pass_the_audit(cells: int) -> None:
 
 
 def test_what_has_no_levels_or_too_many_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="bind pairs"):
+    with pytest.raises(InvalidInput, match="be a Uniform, HighLow, Blocks, Pairwise or Metric policy"):
         exponential(sf.Prior(R(2), ["1/2", "1/2"], 1))  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="at most 3162"):
         tight_exponential(sf.Uniform(R(4000), 1))

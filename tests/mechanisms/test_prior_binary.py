@@ -512,7 +512,7 @@ def test_inconsistent_specs_are_refused() -> None:
         for wrong, culprit in (
             ({**parameters, "weights": [[str(TOTAL)], [str(TOTAL)]]}, "have two rows and two columns"),
             ({**parameters, "prior": ["1/2", "1/3"]}, "sum to one"),
-            ({**parameters, "total_bits": 61}, "total_bits must be 62"),
+            ({**parameters, "total_bits": 61}, "with total_bits = 62; got"),
             ({key: value for key, value in parameters.items() if key != "prior"}, "have all its parts"),
         ):
             with pytest.raises(InvalidInput, match=culprit):

@@ -81,5 +81,5 @@ def _check_parts(mechanism: PartitionedMechanism, n: int, counts: Integers) -> N
             raise InvalidInput("an aggregate", f"every count of part {number}", must, got, hint=AGGREGATE_AGAIN)
         total += reports
     if total != n:
-        must, got = f"be those of {quantity(n, 'report')}", Description(f"counts of {quantity(total, 'report')}")
-        raise InvalidInput("an aggregate", "counts", must, got, hint=AGGREGATE_AGAIN)
+        must, counted = f"be those of {quantity(n, 'report')}", Description(f"counts of {quantity(total, 'report')}")
+        raise InvalidInput("an aggregate", "counts", must, counted, hint=AGGREGATE_AGAIN)

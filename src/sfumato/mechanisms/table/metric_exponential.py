@@ -110,8 +110,9 @@ def best_exponential(policy: PairwisePolicy) -> TableMechanism:
 def _epsilon_matrix(policy: PairwisePolicy) -> EpsilonMatrix:
     """Return the effective levels of a policy on pairs, or raise InvalidInput."""
     if not isinstance(policy, PairwisePolicy):
-        must = "be a Uniform, HighLow, Blocks, Pairwise or Metric policy"
-        raise InvalidInput("the exponential mechanism", "policy", must, policy)
+        raise InvalidInput(
+            "the exponential mechanism", "policy", "be a Uniform, HighLow, Blocks, Pairwise or Metric policy", policy
+        )
     if len(policy.domain) ** 2 > LARGEST_MATRIX:
         most = int(LARGEST_MATRIX**0.5)
         raise InvalidInput(
