@@ -39,25 +39,25 @@ Counter: TypeAlias = Callable[[Mechanism, Iterable[Any]], Aggregate]
 
 
 def aggregate(mechanism: Mechanism, table: DataFrame) -> Aggregate:
-    """Count the reports of a DataFrame exactly.
+    """Count the reports in the column ``report`` of a DataFrame.
 
     Parameters
     ----------
     mechanism
         Mechanism that produced the reports.
     table
-        DataFrame from :func:`privatize` or :func:`read_table`. The metadata of its column ``report`` name the
-        mechanism.
+        DataFrame from :func:`privatize` or :func:`read_table`. These functions store the hash of the mechanism in the
+        metadata of the column.
 
     Returns
     -------
     Aggregate
-        The same counts as on one machine.
+        The counts, equal to those that :func:`sfumato.aggregate` computes on one machine.
 
     Raises
     ------
     InvalidInput
-        If the table has reports of another mechanism, or an invalid report.
+        If the metadata name another mechanism or are missing, or a report is invalid.
 
     Notes
     -----
@@ -76,32 +76,36 @@ def aggregate(mechanism: Mechanism, table: DataFrame) -> Aggregate:
 
 
 def aggregate_files(mechanism: Mechanism, spark: SparkSession, *paths: str) -> Aggregate:
-    """Count the reports of files and folders exactly.
+    """Count the reports in files and folders.
 
     Parameters
     ----------
     mechanism
         Mechanism that produced the reports.
     spark
-        Spark session.
+        Spark session, as :func:`session` returns it.
     *paths
-        Hadoop paths of report files, and of folders with report files.
+        Hadoop paths of report files (Parquet, Arrow or binary batches), and of folders with such files. List each file
+        once.
 
     Returns
     -------
     Aggregate
-        The same counts as on one machine.
+        The counts, equal to those that :func:`sfumato.aggregate` computes on one machine.
 
     Raises
     ------
     InvalidInput
-        If a file is damaged, belongs to another mechanism, or has an invalid report.
+        If a file is damaged, listed twice, has reports of another mechanism, or has an invalid report.
 
     Notes
     -----
-    The executors open local files and files of a mounted share themselves, and read them by row groups. Other files are
-    sent to the executors as a whole. Spark decodes only remote Parquet files larger than 128 MiB. That is slower, but
-    spreads one file over all executors.
+    The way to the executors depends on the file:
+
+    - Executors open local files and files of a mounted share themselves, and divide Parquet files by row groups.
+    - Spark sends a remote file of at most 128 MiB to one executor as a whole.
+    - Spark decodes larger remote files itself, which must be Parquet files. This is slower, but spreads one file over
+      all executors.
     """
     counts = Aggregate.empty(mechanism)
     files = find_files(spark, paths)

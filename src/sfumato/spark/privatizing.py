@@ -46,7 +46,10 @@ Result: TypeAlias = tuple[int, str | None, str | None]
 
 
 def privatize(mechanism: Mechanism, frame: DataFrame, path: str, column: Columns = None) -> DataFrame:
-    """Randomize a column of a DataFrame into a new table of reports.
+    """Randomize the values in a DataFrame, and write the reports to a new table.
+
+    The function draws one report per row, once, and writes all reports before it returns. Actions on the returned
+    DataFrame read the written reports.
 
     Parameters
     ----------
@@ -55,19 +58,22 @@ def privatize(mechanism: Mechanism, frame: DataFrame, path: str, column: Columns
     frame
         DataFrame with one value per row.
     path
-        Hadoop path of the new table, on a file system that renames a folder in one step.
+        Hadoop path of the new table, a folder of Parquet files. It must not exist, and its file system must rename a
+        folder in one step.
     column
-        Name of the column of values. Several names are the parts of a product or a grid. The default is all columns.
+        Name of the column that holds the values. If the domain is a product or a grid, pass a sequence with the names of
+        the columns that hold its parts. The default is all columns; a domain without parts then needs a DataFrame with
+        exactly one column.
 
     Returns
     -------
     DataFrame
-        The table of reports at ``path``.
+        The reports at ``path``, in the column ``report``; :func:`read_table` describes its type.
 
     Raises
     ------
     InvalidInput
-        If a value is null or not in the domain, or the path exists. No table is written.
+        If a value is null or not in the domain, the path exists, or Spark's speculation is on. No table is written.
 
     Notes
     -----
@@ -84,36 +90,44 @@ def privatize_files(
     path: str,
     column: Columns = None,
 ) -> DataFrame:
-    """Randomize a column of files into a new table of reports; see :func:`privatize`.
+    """Randomize the values in Parquet or Arrow files, and write the reports to a new table.
+
+    The function draws one report per row of the files, as :func:`privatize` does for a DataFrame.
 
     Parameters
     ----------
     mechanism
         Mechanism that draws the reports.
     spark
-        Spark session.
+        Spark session, as :func:`session` returns it.
     values
-        Hadoop paths of Parquet or Arrow files, and of folders with such files.
+        Hadoop paths of the files that hold the values: Parquet files, Arrow files, or folders with such files.
     path
-        Hadoop path of the new table, on a file system that renames a folder in one step.
+        Hadoop path of the new table, a folder of Parquet files. It must not exist, and its file system must rename a
+        folder in one step.
     column
-        Name of the column of values. Several names are the parts of a product or a grid. The default is all columns.
+        Name of the column that holds the values. If the domain is a product or a grid, pass a sequence with the names of
+        the columns that hold its parts. The default is all columns; a domain without parts then needs files with
+        exactly one column.
 
     Returns
     -------
     DataFrame
-        The table of reports at ``path``.
+        The reports at ``path``, in the column ``report``; :func:`read_table` describes its type.
 
     Raises
     ------
     InvalidInput
-        If a value is null or not in the domain, or the path exists. No table is written.
+        If a value is null or not in the domain, the path exists, or Spark's speculation is on. No table is written.
 
     Notes
     -----
-    The executors open local files and files of a mounted share themselves, and read them by row groups. Other files are
-    sent to the executors as a whole. Spark decodes only remote Parquet files larger than 128 MiB. That is slower, but
-    spreads one file over all executors.
+    The way to the executors depends on the file:
+
+    - Executors open local files and files of a mounted share themselves, and divide Parquet files by row groups.
+    - Spark sends a remote file of at most 128 MiB to one executor as a whole.
+    - Spark decodes larger remote files itself, which must be Parquet files. This is slower, but spreads one file over
+      all executors.
     """
     files = find_files(spark, values)
     parts: list[tuple[RDD[Any] | DataFrame, Reader]] = []
@@ -165,7 +179,8 @@ def _write_table(
                     raise Refused(f"privatize on Spark, partition {partition}", error)
                 files.append(file)
         if not files:
-            raise InvalidInput("privatize on Spark", "the values", "have at least one row", "no rows")
+            hint = "Check the path and the filters of the input."
+            raise InvalidInput("privatize on Spark", "the values", "have at least one row", 0, hint=hint)
         commit.publish(files)
     return read_table(mechanism, spark, path)
 

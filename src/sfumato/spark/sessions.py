@@ -45,15 +45,20 @@ def silence_pandas_warning() -> Iterator[None]:
 
 @contextmanager
 def session(master: str = "local[*]") -> Iterator[SparkSession]:
-    """Start a Spark session, and stop it on exit.
+    """Return a context manager for a Spark session with the settings that Sfumato needs.
 
-    The function reuses an active session of this process with the same master, and leaves it open. Spark comes from the
-    installed package, and Python from this environment, unless SPARK_HOME and PYSPARK_PYTHON name others.
+    Use it as ``with session("local[4]") as spark:``. If this process has no active Spark session, the context manager
+    starts one and stops it on exit. If an active session has the same master, the context manager returns that session
+    and does not stop it. The settings of such a session stay as they are.
+
+    A new session uses Spark from the installed package ``pyspark`` and Python from this environment. The environment
+    variables ``SPARK_HOME`` and ``PYSPARK_PYTHON`` select others.
 
     Parameters
     ----------
     master
-        Spark master: ``local[*]``, ``local-cluster[2,1,1024]``, ``spark://host:7077`` and so on.
+        Address of the Spark master: ``"local[*]"`` (one thread per core of this machine), ``"spark://host:7077"`` and
+        so on.
 
     Yields
     ------
@@ -64,6 +69,8 @@ def session(master: str = "local[*]") -> Iterator[SparkSession]:
     ------
     InvalidInput
         If the active session has another master, or Java is missing.
+    MissingExtra
+        If pyspark is not installed.
     """
     with silence_pandas_warning():
         pyspark = import_optional("pyspark", "spark", "the engine Spark")
@@ -85,7 +92,8 @@ def session(master: str = "local[*]") -> Iterator[SparkSession]:
         try:
             started = builder.getOrCreate()
         except PySparkRuntimeError as error:  # the Java gateway did not start
-            raise InvalidInput("Spark", "Java", "be installed, version 17 or later", str(error)) from error
+            hint = "Install Java, and set JAVA_HOME to its folder."
+            raise InvalidInput("Spark", "Java", "be installed, version 17 or later", str(error), hint=hint) from error
     try:
         yield started
     finally:

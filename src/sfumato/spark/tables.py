@@ -23,23 +23,24 @@ def quoted(name: str) -> str:
 
 
 def read_table(mechanism: Mechanism, spark: SparkSession, *paths: str) -> DataFrame:
-    """Read reports from Parquet files and folders.
+    """Read reports from Parquet files into a DataFrame.
 
-    The footer of every file is checked.
+    The function checks the footer of every file: the hash of the mechanism and the type of the reports.
+    :func:`aggregate` checks the reports themselves.
 
     Parameters
     ----------
     mechanism
         Mechanism that produced the reports.
     spark
-        Spark session.
+        Spark session, as :func:`session` returns it.
     *paths
         Hadoop paths of Parquet files, and of folders with such files.
 
     Returns
     -------
     DataFrame
-        The reports, in a column ``report`` whose metadata name the mechanism.
+        The reports in the column ``report``, with the hash of the mechanism in the metadata of the column.
 
     Raises
     ------
@@ -48,8 +49,11 @@ def read_table(mechanism: Mechanism, spark: SparkSession, *paths: str) -> DataFr
 
     Notes
     -----
-    Spark has no unsigned types. An index of up to 32 bits is a ``bigint``, and a longer one a ``decimal``. All other
-    reports are ``binary``.
+    The Spark type of the column depends on the mechanism, because Spark has no unsigned integers:
+
+    - ``bigint`` for reports that are indices of at most 32 bits;
+    - ``decimal`` for longer indices;
+    - ``binary`` for all other reports.
     """
     table = read_parquet(spark, *paths)
     for file in table.inputFiles():

@@ -25,21 +25,23 @@ PEOPLE = 32_561
 
 
 def census_column(folder: Path | None, name: str) -> Loaded[npt.NDArray[np.str_]]:
-    """Return one attribute of every person in Adult.
+    """Return one attribute of the 32,561 people in the census data set Adult.
 
-    The data come from the original file ``adult.data``, from ``adult.parquet``, or from a stand-in.
+    Adult is an extract of the 1994 US census (UCI Machine Learning Repository; B. Becker and R. Kohavi). The function
+    reads ``adult.data``, the original file, or else ``adult.parquet``. If the folder has neither, the function returns
+    invented data of the same size, a stand-in.
 
     Parameters
     ----------
     folder
-        Folder with the data files, or None for the stand-in.
+        Folder with the data files, as :func:`data_folder` returns it, or None for invented data.
     name
         Attribute: ``"sex"``, ``"race"``, ``"relationship"``, ``"occupation"``, ``"education"`` or ``"native-country"``.
 
     Returns
     -------
     Loaded
-        An array of strings, one per person, with its source.
+        ``value`` is an array of 32,561 strings, one per person; ``stand_in`` says whether they are invented.
 
     Raises
     ------
@@ -67,21 +69,32 @@ def census_column(folder: Path | None, name: str) -> Loaded[npt.NDArray[np.str_]
 
 
 def census_table(folder: Path | None, secret: str, other: str) -> Loaded[npt.NDArray[np.int64]]:
-    """Count the people with each pair of attribute values in Adult.
+    """Count the people with each pair of values of two attributes in the census data set Adult.
+
+    Adult is an extract of the 1994 US census with 32,561 people. :func:`census_column` lists the files that the
+    function reads. Without such a file, the people are invented (a stand-in).
 
     Parameters
     ----------
     folder
-        Folder with the data files, or None for the stand-in.
+        Folder with the data files, as :func:`data_folder` returns it, or None for invented data.
     secret
-        Attribute in the rows.
+        Attribute in the rows: ``"sex"``, ``"race"``, ``"relationship"``, ``"occupation"``, ``"education"`` or
+        ``"native-country"``.
     other
-        Attribute in the columns.
+        Attribute in the columns; the same names are accepted.
 
     Returns
     -------
     Loaded
-        A table of counts with values in alphabetical order, and its source.
+        ``value`` is an array of counts of people, with one row per value of ``secret`` and one column per value of
+        ``other``. Rows and columns are in alphabetical order of the values. ``stand_in`` says whether the people are
+        invented.
+
+    Raises
+    ------
+    InvalidInput
+        If an attribute is unknown, or a line of the file is malformed.
 
     Examples
     --------

@@ -24,16 +24,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Loaded(Generic[T]):
-    """Data with their source.
+    """Data for an experiment, with a description of their source.
 
     Parameters
     ----------
     value
-        The data.
+        The data; the function that loads them describes their type.
     source
-        Description of the source.
+        Description of the source for people, such as ``"all people, from adult.data"``.
     stand_in
-        Whether the data only replace those that a paper used.
+        Whether the data replace those that the paper used: a sample, an estimate or invented data. False for the
+        original data.
 
     Examples
     --------
@@ -49,17 +50,20 @@ class Loaded(Generic[T]):
 
 
 def data_folder(path: Path | str | None = None) -> Path | None:
-    """Return the folder with data files.
+    """Return the folder with the data files of the papers.
+
+    ``docs/reproduce.md`` lists the names of the files and where to download them.
 
     Parameters
     ----------
     path
-        Path of the folder. The default is the environment variable ``SFUMATO_DATA``.
+        Path of the folder. The default is the value of the environment variable ``SFUMATO_DATA``.
 
     Returns
     -------
     pathlib.Path or None
-        The folder, or None if neither the path nor the variable is set.
+        The folder, or None if neither the path nor the variable is set. The functions of this module then return
+        invented data.
 
     Raises
     ------
@@ -80,7 +84,8 @@ def data_folder(path: Path | str | None = None) -> Path | None:
     folder = Path(name)
     if not folder.is_dir():
         where = "--data" if path is not None else VARIABLE
-        raise InvalidInput(where, "the folder", "be an existing directory", str(name))
+        hint = "Create the folder, or correct the path."
+        raise InvalidInput(where, "the folder", "be an existing directory", str(name), hint=hint)
     return folder
 
 

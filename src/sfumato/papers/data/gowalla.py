@@ -35,14 +35,16 @@ _INVENTED_USERS, _VISITORS = 1000, 0.07
 
 
 class Users(NamedTuple):
-    """Users of Gowalla, with their prior and their value for a district.
+    """Users of the location network Gowalla, with one prior and one binary value each.
+
+    The value says whether the user is in a district. :func:`district_users` returns such users.
 
     Parameters
     ----------
     priors
-        Fraction of the earlier check-ins of each user in the district.
+        Probability of each user to be in the district: the fraction of all check-ins but the last that were there.
     values
-        Whether the last check-in of each user was in the district.
+        Whether the last check-in of each user was in the district, in the same order.
 
     Examples
     --------
@@ -61,19 +63,29 @@ class Users(NamedTuple):
 
 
 def us_grid(folder: Path | None) -> Loaded[Floats]:
-    """Return the number of check-ins in each of 125 x 350 cells of the United States.
+    """Return the number of Gowalla check-ins in each cell of a map of the United States.
 
-    The data come from the original file, from a coarse map that is refined with a subset, or from a stand-in.
+    The map covers 25 to 50 degrees north and 130 to 60 degrees west with cells of 0.2 by 0.2 degrees (Acharya et al.
+    2020, section 7). Gowalla is a location network whose check-ins are public (Cho, Myers and Leskovec, "Friendship and
+    Mobility", KDD 2011).
+
+    The function uses the first data in this list that the folder has:
+
+    1. ``loc-gowalla_totalCheckins.txt`` or ``.txt.gz``: the original file.
+    2. ``gowalla_world_256x256.npz`` and ``gowalla_us_grid_125x350_subset.npz``: a coarse map of all check-ins, which the
+       function divides in proportion to a subset. This is a stand-in for the original.
+    3. No file: an invented map of cities, also a stand-in.
 
     Parameters
     ----------
     folder
-        Folder with the data files, or None for the stand-in.
+        Folder with the data files, as :func:`data_folder` returns it, or None for invented data.
 
     Returns
     -------
     Loaded
-        An array of 125 rows (south to north) and 350 columns (west to east), with its source.
+        ``value`` is an array of 125 rows (south to north) and 350 columns (west to east). Its entries are not integers
+        if the map is a stand-in.
 
     Examples
     --------
@@ -156,20 +168,28 @@ def _invented() -> Floats:
 
 
 def district_users(folder: Path | None) -> Loaded[Users]:
-    """Return users with their prior and their value for the district 50..55 N, 5..0 W.
+    """Return users of Gowalla, and whether each of them is in one district of Britain.
 
-    The district is that of Jiang et al., section V-B. The data come from the original file, from 1,000 of its users, or
-    from a stand-in.
+    Gowalla is a location network whose check-ins are public (Cho, Myers and Leskovec, "Friendship and Mobility", KDD
+    2011). The district is the box from 50 to 55 degrees north and from 5 to 0 degrees west, as in section V-B of Jiang,
+    Li and Tandon, "Context-aware Data Aggregation with Localized Information Privacy". The value of a user says whether
+    the last check-in was in the district. The prior is the fraction of the earlier check-ins that were there.
+
+    The function uses the first data in this list that the folder has:
+
+    1. ``loc-gowalla_totalCheckins.txt`` or ``.txt.gz``: every user of the original file with at least two check-ins.
+    2. ``gowalla_user_prior_value.parquet``: 1,000 of about 107,000 users, a stand-in for the original.
+    3. No file: 1,000 invented users, also a stand-in.
 
     Parameters
     ----------
     folder
-        Folder with the data files, or None for the stand-in.
+        Folder with the data files, as :func:`data_folder` returns it, or None for invented data.
 
     Returns
     -------
     Loaded
-        The :class:`Users`, with their source.
+        ``value`` is a :class:`Users` with the priors and the values; ``stand_in`` is False for the original file.
 
     Examples
     --------

@@ -19,19 +19,25 @@ PAGES, CLICKS = 41_270, 8_019_015
 
 
 def page_clicks(folder: Path | None) -> Loaded[npt.NDArray[np.float64]]:
-    """Return the number of clicks on each page of Kosarak.
+    """Return the number of clicks on each of 41,270 pages in the data set Kosarak.
 
-    The data come from the original file, from an estimate of its counts, or from a stand-in.
+    Kosarak holds the clicks on a Hungarian news portal (FIMI repository, provided by F. Bodon). The function uses the
+    first data in this list that the folder has:
+
+    1. ``kosarak.dat`` or ``kosarak.dat.gz``: the original file.
+    2. ``kosarak_page_counts.npz``: an estimate of the counts from two parts of the file, a stand-in for the original.
+    3. No file: invented clicks with Zipf frequencies, also a stand-in.
 
     Parameters
     ----------
     folder
-        Folder with the data files, or None for the stand-in.
+        Folder with the data files, as :func:`data_folder` returns it, or None for invented data.
 
     Returns
     -------
     Loaded
-        An array with one number per page, and its source.
+        ``value`` is an array with the number of clicks on pages 1, 2, …, 41,270. Its entries are not integers if the
+        clicks are a stand-in.
 
     Examples
     --------

@@ -12,7 +12,7 @@ __all__ = ["SeededNumbers"]
 
 
 class SeededNumbers:
-    """A reproducible generator of numbers and counts for simulations; not secure.
+    """A reproducible generator of random numbers and counts for simulations; not secure.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class SeededNumbers:
         Returns
         -------
         numpy.ndarray
-            The numbers.
+            An array of ``count`` independent numbers.
         """
         return self._generator.random(count)
 
@@ -55,7 +55,7 @@ class SeededNumbers:
         Returns
         -------
         numpy.ndarray
-            The numbers.
+            An array of ``count`` independent numbers.
         """
         return self._generator.standard_normal(count)
 
@@ -70,24 +70,24 @@ class SeededNumbers:
         Returns
         -------
         numpy.ndarray
-            Probabilities that sum to one.
+            An array of ``cells`` probabilities that sum to one.
         """
         return self._generator.dirichlet(np.full(cells, 0.5))
 
     def multinomial(self, n: int, distribution: Floats) -> Integers:
-        """Draw the number of people per outcome.
+        """Draw an outcome for each of ``n`` people, and return the number of people per outcome.
 
         Parameters
         ----------
         n
             Number of people.
         distribution
-            Probability of each outcome.
+            Probabilities of the outcomes; they sum to one.
 
         Returns
         -------
         numpy.ndarray
-            Counts that sum to ``n``.
+            Number of people per outcome, in the order of ``distribution``; the numbers sum to ``n``.
         """
         return self._generator.multinomial(n, distribution)
 
