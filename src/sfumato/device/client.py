@@ -32,23 +32,24 @@ _NAME = re.compile("[A-Za-z0-9_-]{6,48}")
 
 @dataclass(frozen=True)
 class CollectionInfo:
-    """A collection as its collector describes it.
+    """Description of a collection that a collector serves.
 
-    :meth:`Client.collection` returns it. The mechanism has the hash that the collector states. The client also audits
-    the mechanism against the policy, unless it was created with ``audit_mechanisms=False``.
+    :meth:`Client.collection` returns it, after it has checked that the mechanism has the hash in the response and obeys
+    the policy. The client skips the second check if it was created with ``audit_mechanisms=False``.
 
     Parameters
     ----------
     id
         Identifier of the collection.
     title
-        Title for people.
+        Title, which the pages of the collector show.
     description
-        Longer description for people; may be empty.
+        Longer description; may be empty.
     state
         ``"open"``, ``"closed"`` or ``"archived"``.
     submission
-        Credential that a client needs to submit reports: ``"open"`` (none), ``"key"`` or ``"token"``.
+        Credential that a client needs to submit reports: ``"open"`` (none), ``"key"`` (the collection key) or
+        ``"token"`` (a one-time token per submission).
     reports
         Number of reports that the collector has counted.
     previous
@@ -85,7 +86,7 @@ class CollectionInfo:
 
 @dataclass(frozen=True)
 class Receipt:
-    """Confirmation that the collector stored and counted the reports of a batch.
+    """Confirmation that the collector stored and counted the reports of one batch; see :meth:`Client.submit`.
 
     Parameters
     ----------
@@ -106,26 +107,31 @@ class Receipt:
 
 
 class Client:
-    """Client for the collector at a URL.
+    """HTTP client for a Sfumato collector, the server that receives and counts reports.
 
-    The client retries requests that are safe to repeat, with growing pauses between attempts.
+    Use it as a context manager, or call :meth:`close` when you are done. The client retries requests that are safe to
+    repeat, with growing pauses between attempts.
 
-    Before the client returns a mechanism or sends reports of it, it audits the mechanism against the policy that the
-    collector serves with it. A device therefore does not rely on the collector's certificate. Each pair of mechanism
-    and policy is audited once per client.
+    Before the client returns a mechanism or sends reports, it audits the mechanism against the policy of the
+    collection. A device therefore does not rely on the certificate of the collector. The client audits each pair of
+    mechanism and policy once.
+
+    Methods raise :class:`CollectorRefused` if the collector rejects a request, and :class:`CollectorUnreachable` if no
+    collector answers.
 
     Parameters
     ----------
     url
         Address of the collector, such as ``https://collect.example``.
     token
-        Credential for the collection or the operation: a collection key, a one-time token or an admin token.
+        Credential: a collection key or a one-time token to submit reports, or an admin token to manage collections. The
+        default is none, which open collections accept.
     attempts
         Maximum number of attempts per request.
     timeout
         Maximum time to wait for one response, in seconds.
     audit_mechanisms
-        Whether to audit mechanisms. Pass False only if the caller audits them.
+        Whether to audit mechanisms. Pass False only if your program audits them with :func:`sfumato.audit`.
 
     Raises
     ------
@@ -167,7 +173,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection to the collector; the next request opens a new one."""
         self._transport.close()
 
     # -- collections -------------------------------------------------------------------------------------
@@ -239,9 +245,9 @@ class Client:
             self._audited.add(pair)
 
     def certificate(self, collection: str) -> Certificate:
-        """Fetch the certificate of a collection.
+        """Fetch the certificate of a collection, which states that the mechanism obeys the policy.
 
-        Call :func:`sfumato.verify` to check the certificate.
+        This method does not check the certificate; :func:`sfumato.verify` does.
 
         Parameters
         ----------
@@ -258,24 +264,26 @@ class Client:
     def create(
         self, title: str, policy: Policy, mechanism: Mechanism | str | None = None, **about: Any
     ) -> tuple[str, str | None]:
-        """Create a collection. Requires an admin token.
+        """Create a collection for the values of one policy. Requires an admin token.
 
         Parameters
         ----------
         title
-            Title for people.
+            Title, which the pages of the collector show.
         policy
-            Privacy policy of the collection.
+            Privacy policy that all reports obey.
         mechanism
-            Mechanism, or its short name. The collector designs one if this is None.
+            Mechanism, or its short name such as ``"subset"``. By default the collector designs a mechanism for the
+            policy.
         **about
-            Further fields of the request, such as ``submission``, ``results`` and ``keep_days``. The documentation of
-            the collector lists them.
+            Further fields of the request, such as ``submission`` (``"open"``, ``"key"`` or ``"token"``), ``results``
+            and ``keep_days``. The documentation of the collector lists all of them.
 
         Returns
         -------
         tuple of str and str or None
-            The identifier of the collection, and its key if submission requires one.
+            The identifier of the collection, and the key that clients need to submit reports. The key is None unless
+            ``submission`` is ``"key"``.
         """
         spec = mechanism.spec if isinstance(mechanism, Mechanism) else mechanism
         document = {"title": title, "policy": policy.to_dict(), "mechanism": spec, **about}
@@ -290,12 +298,12 @@ class Client:
         collection
             Identifier of the collection.
         **change
-            New values by field. ``state`` opens, closes or archives the collection; ``title`` renames it.
+            New values by field, such as ``state`` (``"open"``, ``"closed"`` or ``"archived"``) and ``title``.
         """
         self._json("PATCH", _path(collection), change)
 
     def tokens(self, collection: str, count: int) -> list[str]:
-        """Create one-time tokens. Requires an admin token.
+        """Create one-time tokens, each of which admits one submission. Requires an admin token.
 
         Parameters
         ----------
@@ -307,15 +315,15 @@ class Client:
         Returns
         -------
         list of str
-            The tokens.
+            The new tokens. The collector stores only their hashes and cannot return them again.
         """
         answer = self._json("POST", _path(collection, "/tokens"), {"count": count}, repeat=False)
         return list(answer["tokens"])
 
     def new_key(self, collection: str) -> str:
-        """Replace the key of a collection. Requires an admin token.
+        """Replace the key that clients need to submit reports. Requires an admin token.
 
-        The collector rejects the previous key from now on.
+        The collector rejects the previous key from then on.
 
         Parameters
         ----------
@@ -334,9 +342,9 @@ class Client:
     def submit(self, collection: str, reports: Any, *, batch: str | None = None) -> list[Receipt]:
         """Send reports and return when the collector has counted all of them.
 
-        The client sends the reports in batches named ``batch-0``, ``batch-1`` and so on. The collector counts the same
-        reports under the same name once. A process that may be interrupted should therefore choose a name, and call
-        this method again with the same arguments after a failure.
+        The client divides the reports into batches with the names ``{batch}-0``, ``{batch}-1`` and so on. The collector
+        counts a batch once, even if it arrives again. A process that may be interrupted should therefore choose
+        ``batch``, and call this method again with the same arguments after a failure.
 
         Parameters
         ----------
@@ -345,7 +353,7 @@ class Client:
         reports
             Reports of the collection's mechanism, as an array or as an iterator of arrays.
         batch
-            Name for the batches: 6 to 48 letters, digits, ``-`` or ``_``. The default is a new random name, which is
+            Prefix of the batch names: 6 to 48 letters, digits, ``-`` or ``_``. The default is a random prefix, which is
             lost if the process ends.
 
         Returns
@@ -360,13 +368,13 @@ class Client:
         PolicyViolated
             If the mechanism violates the policy of the collection. Nothing was sent.
         CollectorRefused
-            If the collector rejected a batch. ``error.batch`` is the name of the batches.
+            If the collector rejected a batch. ``error.batch`` is the prefix of the batch names.
         CollectorUnreachable
             If no response arrived. Retry with the same reports and ``batch=error.batch``.
 
         Notes
         -----
-        If reading the iterator fails, the error carries a note with the name of the batches.
+        If the iterator of reports raises an exception, the client adds a note with the prefix to the exception.
         """
         name = new_batch_name() if batch is None else batch
         if not _NAME.fullmatch(name):
@@ -401,7 +409,10 @@ class Client:
     # -- results -----------------------------------------------------------------------------------------
 
     def aggregate(self, collection: str) -> Aggregate:
-        """Fetch the exact counts of a collection for :func:`sfumato.estimate`.
+        """Fetch the exact counts of all reports of a collection.
+
+        Pass them to :func:`sfumato.estimate` with the mechanism of the collection. The request needs an admin token if
+        only admins may read the results.
 
         Parameters
         ----------
@@ -411,7 +422,7 @@ class Client:
         Returns
         -------
         Aggregate
-            The counts.
+            The counts of the reports that the collector has counted so far.
         """
         mechanism = self._known(collection).mechanism
         headers = {"Accept": "application/vnd.sfumato.aggregate"}

@@ -82,26 +82,30 @@ _KEY_BYTES = 32
 
 @dataclass(frozen=True)
 class Release:
-    """One release of a report, or one charge without a report.
+    """One entry of a :class:`Ledger`: a report that was drawn, or a charge without a report.
+
+    :attr:`Ledger.releases` lists the entries. Users do not construct them.
 
     Parameters
     ----------
     collection
         Name of the collection.
     mechanism
-        Hash of the mechanism.
+        Hash of the mechanism: 64 hexadecimal digits.
     classical
-        Level of classical LDP that the mechanism satisfies, or None if it satisfies none.
+        Epsilon of classical local differential privacy (LDP) that the mechanism satisfies. None if it satisfies none,
+        or if a third-party class defines the mechanism.
     policy
         Policy that the report obeys.
     value
-        Keyed digest of the value, or None for a charge without a report.
+        HMAC-SHA256 of the value under the key of the ledger, or None for a charge without a report.
     report
         Serialized report, or None for a charge without a report.
     hiding
-        Level at which the mechanism hides the secret of the policy for every distribution. An audit proves it if the
-        policy itself assumes a distribution. None for other policies, if no such level exists, and in ledgers of
-        versions that did not record it; :meth:`Ledger.prove` adds it there.
+        Epsilon of a secret policy that the mechanism obeys for every distribution of the values; an audit has proved
+        it. Recorded only if ``policy`` is a secret policy that assumes particular distributions and ``classical`` is
+        None. None otherwise, if there is no such epsilon, and in ledgers of versions that did not record it.
+        :meth:`Ledger.prove` adds it to those.
 
     Examples
     --------
@@ -124,13 +128,17 @@ class Release:
 
     @property
     def worst_case(self) -> Epsilon:
-        """Smallest known level of classical LDP that this release satisfies; infinite if there is none."""
+        """Smallest epsilon of classical LDP that this release is known to satisfy; infinite if none is known."""
         charged = self.against_anything
         return INFINITE if charged is None else _greatest_epsilon(charged)
 
     @property
     def against_anything(self) -> Policy | None:
-        """Policy to charge if the stated policy does not compose, or None if no such policy is known."""
+        """Policy that holds for every distribution of the values, or None if none is known.
+
+        The ledger charges it instead of ``policy`` if ``policy`` does not compose with other releases. It is a uniform
+        policy (classical LDP), or a secret policy at the epsilon ``hiding``.
+        """
         stated = _greatest_epsilon(self.policy)
         classical = stated if self.classical is None else min(self.classical, stated)
         if not classical.is_infinite:
@@ -143,18 +151,19 @@ class Release:
 
 @dataclass(frozen=True)
 class Cost:
-    """Cost of an answer before it is given.
+    """Privacy cost of an answer, computed before the answer is given.
 
     Parameters
     ----------
     added
-        Policy that the answer adds to the ledger, or None if the answer is free.
+        Policy that the ledger would charge for the answer. None if the answer is free, because the ledger has a stored
+        report of the same value.
     total
-        Policy that all releases about the question would satisfy together.
+        Policy that all reports about the question would satisfy together after the answer.
     allowed
-        Whether the total stays within the budget.
+        Whether the total stays within the budget of the ledger.
     words
-        Description for people.
+        The cost as a sentence; ``str(cost)`` returns it.
 
     See Also
     --------
@@ -190,16 +199,20 @@ class _Account:
 class Ledger:
     """A record of the privacy that one person has spent on each question.
 
+    A device keeps one ledger per person. Each report that leaves the device is a *release*, and the ledger composes the
+    policies of all releases about a question. A question is identified by its domain.
+
     Parameters
     ----------
     budget
-        Upper limit on the spending: a policy, or several policies over different domains. Without a budget the ledger
-        counts every release and rejects none. With a budget, it rejects questions that the budget does not cover.
+        Limit for the composed policies: one policy, or several policies over different domains. The ledger rejects
+        releases that exceed the limit, and questions whose domain has no policy in the budget. The default is no limit:
+        the ledger then records every release and rejects none.
 
     Raises
     ------
     InvalidInput
-        If the budget is not made of policies, or two of them share a domain.
+        If the budget is not a policy or a list of policies, or two policies have the same domain.
 
     Examples
     --------
@@ -221,12 +234,12 @@ class Ledger:
 
     @property
     def budget(self) -> tuple[Policy, ...]:
-        """The policies of the budget, at most one per question."""
+        """The policies of the budget, at most one per domain; empty without a budget."""
         return tuple(self._budgets.values())
 
     @property
     def releases(self) -> tuple[Release, ...]:
-        """All releases, oldest first."""
+        """All recorded releases of all questions, oldest first."""
         return tuple(self._releases)
 
     def spent(self, domain: Domain) -> Policy | None:
@@ -235,7 +248,7 @@ class Ledger:
         Parameters
         ----------
         domain
-            Domain of the question.
+            Domain of the question: the domain of the mechanisms and policies of its releases.
 
         Returns
         -------
@@ -245,33 +258,34 @@ class Ledger:
         Raises
         ------
         CannotCompose
-            If no bound on the releases together is known.
+            If no policy is known that all releases satisfy together.
 
         Notes
         -----
-        Releases compose by the rules of :meth:`Policy.compose <sfumato.policy.Policy.compose>`. Levels on pairs add.
-        For releases under one prior, the composed level is the sum of all levels plus the sum of all but the greatest.
+        Releases compose by the rules of :meth:`Policy.compose <sfumato.policy.Policy.compose>`. For policies on pairs
+        of values, the epsilons of each pair add. For releases under one prior, the composed epsilon is Σε + (Σε - max
+        ε), with sums over all releases.
 
-        Some releases do not compose: a secret under a known distribution, or a prior together with another policy. The
-        ledger counts them at the level of classical LDP that their mechanism satisfies. It does the same if only that
-        account lies within the budget. A secret whose mechanism satisfies no classical level is counted at the level
-        that an audit proves for every distribution.
+        Some policies do not compose: a secret under a known distribution, or a prior together with another policy. The
+        ledger then charges the classical LDP that the mechanism of the release satisfies. If the mechanism satisfies
+        none, the ledger charges a secret policy that an audit has proved for every distribution. It also charges these
+        policies if the stated ones compose to a policy beyond the budget, and these do not.
         """
         releases = self._about(checked_domain("Ledger.spent", domain))
         return self._account(domain, releases).total if releases else None
 
     @property
     def total(self) -> Epsilon:
-        """Worst-case level of all questions together: the sum of the levels of the questions.
+        """Upper bound on the epsilon of all releases about all questions together.
 
-        Levels add across questions because answers may depend on each other: an analyst who knows how learns from one
-        answer about another. The total is infinite if a policy lets some values be distinguished and the mechanism is
-        not known to prevent it.
+        The bound is the sum of one epsilon per question. Epsilons add because answers to different questions may be
+        correlated. The total is infinite if the policy of some release limits not all pairs of values, and its
+        mechanism is not known to satisfy a finite epsilon.
         """
         return sum((self._worst_case(domain) for domain in self._questions()), ZERO)
 
     def remaining(self, domain: Domain) -> Epsilon | None:
-        """Return the greatest level of classical LDP that one more release may have.
+        """Return the greatest epsilon of classical LDP that one more release about a question may have.
 
         Parameters
         ----------
@@ -281,13 +295,14 @@ class Ledger:
         Returns
         -------
         Epsilon or None
-            The level; zero if the budget does not cover the question, None if nothing limits the release.
+            The epsilon. Zero if the budget has no policy for the question. None if the ledger has no budget, or the
+            policy of the budget limits no pair of values.
 
         Raises
         ------
         Undecided
-            If the budget or the spending is not a policy on pairs of values. Call :meth:`allows` for a specific
-            release.
+            If the budget or the composed releases are not a policy on pairs of values, such as :class:`Prior`. Call
+            :meth:`allows` for a specific release instead.
         """
         budget = self._budgets.get(checked_domain("Ledger.remaining", domain))
         if budget is None:
@@ -312,17 +327,17 @@ class Ledger:
         Parameters
         ----------
         collection
-            Name of the collection.
+            Name of the collection: the survey or the purpose that receives the report.
         mechanism
             Mechanism that draws the report.
         policy
-            Policy that the mechanism obeys.
+            Policy that the mechanism obeys; its domain identifies the question.
 
         Returns
         -------
         bool
-            Whether the release stays within the budget. False also if the releases do not compose, or if the comparison
-            with the budget cannot be decided.
+            Whether the release stays within the budget. Also False if the releases do not compose, or if no method
+            decides whether the composed policy implies the budget.
 
         Raises
         ------
@@ -335,23 +350,25 @@ class Ledger:
             return False
 
     def charge(self, collection: str, mechanism: Mechanism, policy: Policy) -> None:
-        """Record a release without drawing a report.
+        """Record a release whose report the caller draws without this ledger.
+
+        :meth:`answer` records a release and also draws the report.
 
         Parameters
         ----------
         collection
-            Name of the collection.
+            Name of the collection: the survey or the purpose that receives the report.
         mechanism
             Mechanism that draws the report.
         policy
-            Policy that the mechanism obeys.
+            Policy that the mechanism obeys; its domain identifies the question.
 
         Raises
         ------
         BudgetExceeded
             If the release would exceed the budget. Nothing is recorded.
         CannotCompose
-            If the releases about the question have no bound together.
+            If no policy is known that all releases about the question satisfy together. Nothing is recorded.
         PolicyViolated
             If the mechanism violates the policy.
         """
@@ -370,26 +387,27 @@ class Ledger:
         allow_change: bool = False,
         stream: Stream | None = None,
     ) -> npt.NDArray[Any]:
-        """Return the report of a value, and record its release.
+        """Draw the report of a value, record its release, and return the report.
 
-        If the collection has received this value before, the ledger returns the stored report free of charge. A
-        different value is a new release: it needs ``allow_change=True`` and is charged. The ledger checks everything
-        before it draws the report. **Save the ledger before you send the report.**
+        If the person answered this collection with the same value before, the ledger returns the stored report and
+        charges nothing. A different value is a new release: it needs ``allow_change=True`` and is charged. The ledger
+        checks the budget before it draws the report. **Save the ledger before you send the report.**
 
         Parameters
         ----------
         collection
-            Name of the collection.
+            Name of the collection: the survey or the purpose that receives the report.
         mechanism
             Mechanism that draws the report.
         policy
-            Policy that the mechanism obeys.
+            Policy that the mechanism obeys; its domain identifies the question.
         value
             Value to report.
         allow_change
-            Whether to answer although the collection received another value before.
+            Whether to draw another report if the person answered this collection with another value before.
         stream
-            Random words for tests. The default is secure randomness.
+            Source of random words for tests, such as :class:`InsecureSeeded`. The default is the secure randomness of
+            the operating system.
 
         Returns
         -------
@@ -399,11 +417,11 @@ class Ledger:
         Raises
         ------
         ValueChanged
-            If the collection received another value before and ``allow_change`` is False.
+            If the person answered this collection with another value before and ``allow_change`` is False.
         BudgetExceeded
-            If the release would exceed the budget.
+            If the release would exceed the budget. Nothing is drawn or recorded.
         CannotCompose
-            If the releases about the question have no bound together.
+            If no policy is known that all releases about the question satisfy together. Nothing is recorded.
         PolicyViolated
             If the mechanism violates the policy.
         """
@@ -427,7 +445,9 @@ class Ledger:
             return reports
 
     def cost_of_change(self, collection: str, mechanism: Mechanism, policy: Policy, value: object) -> Cost:
-        """Return the cost of an answer. Nothing is drawn or recorded.
+        """Return the privacy cost of an answer without drawing or recording a report.
+
+        The parameters are those of :meth:`answer`, for a first answer or a changed one.
 
         Parameters
         ----------
@@ -443,7 +463,14 @@ class Ledger:
         Returns
         -------
         Cost
-            The cost as a policy and as a sentence.
+            The policy that the answer would add, the total after it, and whether the budget allows it.
+
+        Raises
+        ------
+        CannotCompose
+            If no policy is known that all releases about the question satisfy together.
+        PolicyViolated
+            If the mechanism violates the policy.
         """
         release, known = self._request(collection, mechanism, policy, value)
         if known is None:
@@ -452,32 +479,32 @@ class Ledger:
         return Cost(None, total, True, "free: the ledger returns the stored report of this value")
 
     def prove(self, collection: str, mechanism: Mechanism) -> Epsilon:
-        """Prove and record the level at which earlier releases of a collection hide their secret.
+        """Prove and record an epsilon that holds for every distribution, for earlier releases of secrets.
 
-        Use this method for a ledger that was written by a version without such levels. Without them, releases of a
-        secret under a known distribution do not compose, and a second release about the question raises CannotCompose.
-        Releases that :meth:`charge` and :meth:`answer` record have their levels.
+        A :class:`Secret` policy that assumes a particular distribution does not compose with other releases. The ledger
+        then charges an epsilon that holds for every distribution, which :meth:`charge` and :meth:`answer` record with
+        the release. Ledgers of earlier versions lack this epsilon, so a second release about the question raises
+        CannotCompose. Call this method once per collection to add it.
 
         Parameters
         ----------
         collection
-            Name of the collection whose releases are charged at the level.
+            Name of the collection whose releases lack the epsilon.
         mechanism
-            Mechanism that drew the reports: the same spec, run by the same class. The ledger stores only the hash of
-            the spec, and a third-party class with another sampler may share it. The ledger therefore cannot rebuild the
-            mechanism.
+            Mechanism that drew the reports: an instance of the same class with the same parameters. The ledger stores
+            only a hash of the mechanism and cannot construct it.
 
         Returns
         -------
         Epsilon
-            The level that an audit of the mechanism proves for every distribution.
+            The epsilon that an audit of the mechanism proves for every distribution.
 
         Raises
         ------
         InvalidInput
-            If the collection has no release of this mechanism under a secret that does not compose.
+            If the collection has no release of this mechanism that lacks the epsilon.
         CannotCompose
-            If no level is proved, because some report of the mechanism rules out a secret.
+            If no such epsilon is proved, for example because some report rules out a secret with certainty.
         """
         with self._one_at_a_time:
             proved: dict[int, Epsilon] = {}
@@ -486,9 +513,10 @@ class Ledger:
                     epsilon = _hiding_epsilon(mechanism, release.policy)
                     if epsilon is None:
                         raise CannotCompose(
-                            f"no audit proves a level at which {mechanism.name!r} hides the secret of collection "
-                            f"{collection!r} for every distribution, because some report may rule out a secret. Accept "
-                            "no further release about this question."
+                            f"cannot bound the total privacy loss of this question: collection {collection!r} "
+                            f"(mechanism {mechanism.name!r}) has no finite epsilon for its secret that holds for every "
+                            "distribution, because some report may rule out a secret. Do not answer this question "
+                            "again."
                         )
                     proved[number] = epsilon
             if not proved:
@@ -591,12 +619,13 @@ class Ledger:
     # -- documents ---------------------------------------------------------------------------------------
 
     def to_json(self) -> str:
-        """Return the whole ledger as a JSON string, including its key.
+        """Return the whole ledger as a JSON string.
 
         Returns
         -------
         str
-            The document that :meth:`from_json` reads. It is as sensitive as the values.
+            A JSON document for :meth:`from_json`: budget, releases, stored reports, and the key that hides the values.
+            Store it as carefully as the values themselves.
         """
         document = {
             "ledger": _VERSION,
@@ -613,12 +642,12 @@ class Ledger:
         Parameters
         ----------
         text
-            Document that :meth:`to_json` returned.
+            JSON document that :meth:`to_json` returned.
 
         Returns
         -------
         Ledger
-            An equal ledger.
+            A ledger with the same budget, releases and key.
 
         Raises
         ------
@@ -650,8 +679,9 @@ class Ledger:
     def open(cls, path: str | Path) -> Iterator[Ledger]:
         """Open a ledger file exclusively and save it on exit.
 
-        Other processes and threads that open or save this file wait. **Send reports only after the block.** The ledger
-        is also saved if the block raises, because a report may already be known to someone.
+        Use it as a context manager: ``with Ledger.open(path) as ledger:``. Other processes and threads that open or
+        save this file wait until the block ends. **Send reports only after the block.** The ledger is also saved if the
+        block raises an exception, because a report may have left the device by then.
 
         Parameters
         ----------
@@ -685,8 +715,8 @@ class Ledger:
         Raises
         ------
         InvalidInput
-            If the file holds a ledger with releases that this ledger does not have. Saving would lose them. Do not send
-            what this ledger answered; load the file and answer again.
+            If the file holds a ledger with releases that this ledger does not have, because saving would lose them. Do
+            not send reports that this ledger returned. Load the file, and call :meth:`answer` on that ledger instead.
         """
         with locked(path), self._one_at_a_time:
             text = self.to_json()
@@ -840,18 +870,19 @@ def _why_unbounded(releases: list[Release], added: Release | None) -> str:
         return ", ".join(repr(name) for name in dict.fromkeys(release.collection for release in some))
 
     noun = "collection" if len({release.collection for release in releases}) == 1 else "collections"
-    words = f"the releases of {noun} {named(releases)} have no bound together"
+    words = f"cannot bound the total privacy loss of {noun} {named(releases)}"
     if added is not None and added.against_anything is None:
         return (
-            f"{words}, and the mechanism of {named([added])} satisfies no epsilon for every distribution that could be "
-            "charged instead. Do not answer this collection, or use a mechanism that obeys a policy on pairs of values."
+            f"{words}: their policies do not compose, and the mechanism of {named([added])} has no finite epsilon that "
+            "holds for every distribution. Do not answer this collection, or use a mechanism that obeys a policy on "
+            "pairs of values."
         )
     unknown = [release for release in releases if release.against_anything is None]
     if unknown:
-        words += f", because no epsilon for every distribution is recorded for {named(unknown)}"
+        words += f": the ledger has no finite epsilon for {named(unknown)} that holds for every distribution"
     if any(map(_needs_proof, unknown)):
         return f"{words}. If an earlier version wrote this ledger, call Ledger.prove(collection, mechanism) to add it."
-    return f"{words}. Accept no further release about this question."
+    return f"{words}. Do not answer this question again."
 
 
 def _continues(release: Release, known: Release) -> bool:

@@ -81,22 +81,24 @@ def _up(numerator: int, denominator: int) -> int:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalTotal(EventEstimate):
-    """Estimated number of users with the second value.
+    """Estimated number of users with the second value of a binary domain.
+
+    :meth:`LocalPriors.estimate` returns it. Users do not construct it.
 
     Parameters
     ----------
     value
-        The estimate.
+        Estimated number of users; not rounded to an integer.
     standard_error
-        Standard error of the estimate.
+        Standard error of ``value``, in users.
     n
-        Number of users.
+        Number of users who sent a report.
     unseen
-        Always 0, because every report counts.
+        Always 0 here; other estimates use this field for reports that never occurred.
     terms
-        Always empty, because the events determine the intervals.
+        Always empty here; ``events`` determines the confidence intervals.
     events
-        Sources of the error: users whose value differs from the one that their report makes likely.
+        Model of the estimation error, from which the confidence intervals are computed.
 
     See Also
     --------
@@ -125,40 +127,40 @@ class LocalTotal(EventEstimate):
 
     @property
     def frequency(self) -> EventEstimate:
-        """The total as a fraction of the users."""
+        """Estimated fraction of the users with the second value: the total divided by ``n``."""
         return self.scaled(1 / self.n)
 
     def merge(self, other: LocalTotal) -> LocalTotal:
-        """Add the total of another, independent group of users.
+        """Add the total of another group of users, whose reports are independent of these.
 
         Parameters
         ----------
         other
-            Total of the other group.
+            Estimated total of the other group.
 
         Returns
         -------
         LocalTotal
-            The sum of both totals. Their variances add.
+            Estimated total of both groups. The values, the numbers of users and the squared standard errors add.
         """
         error = float(np.hypot(self.standard_error, other.standard_error))
         return LocalTotal(self.value + other.value, error, self.n + other.n, events=self.events + other.events)
 
 
 class LocalPriors:
-    """Users with one prior each over a binary value, all at the same ε.
+    """A group of users with a binary value each, and a separate prior for every user.
 
-    A prior is rounded to a multiple of 2^-62, and the report is private under the rounded prior. Instances are
-    immutable.
+    Every user reports 0 or 1 under a :class:`Prior` policy with their own prior and the same epsilon. Each prior is
+    rounded to a multiple of 2^-62, and the policy holds for the rounded prior. Instances are immutable.
 
     Parameters
     ----------
     priors
-        Probability of the second value for each user. Priors with labels (a pandas Series, a mapping) fix the order of
-        the users. Values, priors and reports with labels are then aligned by label; those without labels must have this
-        order.
+        Probability of the second value of the domain, one number in [0, 1] per user. A pandas Series or a mapping also
+        names the users, and fixes their order. Values and reports with such names are aligned by name; those without
+        names must have this order.
     epsilon
-        Privacy level of every report.
+        Epsilon of the prior policy of every user.
     prior_source
         Declaration of the origin of the priors:
 
@@ -175,8 +177,9 @@ class LocalPriors:
 
     Notes
     -----
-    The mechanism and the estimate of the total are those of Jiang, Li and Tandon. The errors of independent users add
-    (their Proposition 2).
+    The mechanism and the estimate of the total come from Jiang, Li and Tandon, "Context-aware Data Aggregation with
+    Localized Information Privacy". By Proposition 2 there, the mean squared error of the total is the sum of the users'
+    mean squared errors, so the best mechanism for each user is the best for the total.
 
     Examples
     --------
@@ -209,12 +212,15 @@ class LocalPriors:
 
     @property
     def priors(self) -> Floats:
-        """The rounded priors of all users: the nearest doubles to multiples of 2^-62."""
+        """Prior probability of the second value for each user, in the order of the users; rounded to 2^-62."""
         return np.asarray(self._fixed / TOTAL)
 
     @functools.cached_property
     def thresholds(self) -> Words:
-        """The probabilities of the first report, in units of 2^-62: one row per user, one column per value."""
+        """Exact probabilities of the report 0 as integers, in units of 2^-62: shape (users, 2).
+
+        Entry [i, x] is 2^62 · Pr(report 0 | value x) of user i, for x = 0 (first value of the domain) and x = 1.
+        """
         from sfumato.mechanisms import write_thresholds
 
         thresholds = np.empty((len(self), 2), np.uint64)
@@ -236,43 +242,45 @@ class LocalPriors:
         Parameters
         ----------
         user
-            Position of the user.
+            Position of the user, from 0.
 
         Returns
         -------
         Prior
-            The policy under the prior of that user.
+            The policy with the rounded prior of that user and the common epsilon.
         """
         prior = Fraction(int(self._fixed[user]), TOTAL)
         return Prior(self.domain, [1 - prior, prior], self.epsilon)
 
     def law(self, user: int) -> Channel:
-        """Return the exact law of one user's report.
+        """Return the exact probabilities of one user's report for each value.
 
         Parameters
         ----------
         user
-            Position of the user.
+            Position of the user, from 0.
 
         Returns
         -------
         Channel
-            The probability of each report for each value.
+            The table Pr(report y | value x), with one row per value and one column per report, as exact fractions.
         """
         rows = [Fraction(int(threshold), TOTAL) for threshold in self.thresholds[user]]
         return Channel(self.domain, [[p, 1 - p] for p in rows])
 
     def sample(self, user: int, x: int, draws: Draws) -> int:
-        """Draw the report of one user, as :meth:`privatize` does for all users.
+        """Draw the report of one user from a source of random decisions.
+
+        Auditors call this method; :meth:`privatize` draws the reports of all users with the same probabilities.
 
         Parameters
         ----------
         user
-            Position of the user.
+            Position of the user, from 0.
         x
-            Index of the value, 0 or 1.
+            Index of the user's value in the domain, 0 or 1.
         draws
-            Source of random decisions.
+            Source of random decisions; the method asks for one Bernoulli draw.
 
         Returns
         -------
@@ -284,20 +292,22 @@ class LocalPriors:
     # -- all of them -------------------------------------------------------------------------------------------
 
     def privatize(self, values: Any, stream: Stream | None = None) -> Any:
-        """Draw one report per user, 0 or 1, in the order of the users.
+        """Randomize the value of every user into a report, 0 or 1.
 
         Parameters
         ----------
         values
-            Value of each user.
+            One value of the domain per user, in the order of the priors: a list, an array, or a column of pandas, polars
+            or Arrow.
         stream
-            Random words for simulations and tests. The default is secure randomness.
+            Source of random words for simulations and tests, such as :class:`InsecureSeeded`. The default is the secure
+            randomness of the operating system.
 
         Returns
         -------
         array or column
-            For a pandas Series, a Series named "report" with the labels of the users. For polars a Series, for Arrow an
-            array, and otherwise a numpy array.
+            One report per user, in the order of the users. A pandas Series gives a Series named "report" with the
+            labels of the users, a polars column a Series, an Arrow column an array, and all others a numpy array.
         """
         indices = self.domain.encode(self._by_user("values", values))
         self._check_count("values", len(indices))
@@ -316,17 +326,17 @@ class LocalPriors:
         return column if labels in (None, Domain.range(len(self))) else column.set_axis(list(self._users))
 
     def posterior_means(self, reports: Any) -> Floats:
-        """Return the posterior probability Pr(X=1|Y) of each user.
+        """Return the probability that each user has the second value, given their prior and their report.
 
         Parameters
         ----------
         reports
-            Report of each user.
+            One report per user, 0 or 1, as :meth:`privatize` returns them.
 
         Returns
         -------
         numpy.ndarray
-            The probability of the second value, given the prior and the report of the user.
+            Pr(second value | report) of each user, by Bayes' rule, in the order of the users.
         """
         chosen = self._reports(reports)
         low, high = self._posteriors
@@ -338,16 +348,19 @@ class LocalPriors:
         Parameters
         ----------
         reports
-            Report of each user.
+            One report per user, 0 or 1, as :meth:`privatize` returns them.
         method
-            ``"mmse"`` sums the posterior means E[X|Y]. Its mean squared error is the smallest possible if the priors
-            are right. Its standard error is that of the true total given the reports. ``"unbiased"`` is right on
-            average for every set of values, whatever the priors, but has a much larger error.
+            How to estimate:
+
+            - ``"mmse"`` (minimum mean squared error) adds up :meth:`posterior_means`. No estimate has a smaller mean
+              squared error if the priors are right. The standard error is that of the true total given the reports.
+            - ``"unbiased"`` has the right mean for every set of values, even if the priors are wrong. Its error is much
+              larger.
 
         Returns
         -------
         LocalTotal
-            The estimate with its error.
+            The estimated number of users, with its standard error and confidence intervals.
 
         Raises
         ------
@@ -356,7 +369,8 @@ class LocalPriors:
 
         Notes
         -----
-        If the two methods differ by more than their errors, the priors are wrong.
+        Compare both methods to check the priors: if the estimates differ by more than their errors, the priors are
+        wrong.
         """
         chosen = self._reports(reports)
         if method == "mmse":
@@ -386,21 +400,26 @@ class LocalPriors:
 
     @property
     def errors(self) -> Floats:
-        """Mean squared error of E[X|Y] under the prior of each user. Errors of different users add."""
+        """Mean squared error of each user's posterior mean, in the order of the users: shape (users,).
+
+        The posterior mean (:meth:`posterior_means`) estimates whether the user has the second value, 0 or 1. The
+        expectation is over values drawn from the user's prior and over reports. ``errors.sum()`` is the mean squared
+        error of the ``"mmse"`` total of :meth:`estimate`, if the users are independent.
+        """
         return self._error_parts(self.priors)[1]
 
     def error_if(self, true_priors: Any) -> tuple[float, float]:
-        """Return bias and mean squared error of the ``"mmse"`` total under other priors.
+        """Return the error of the ``"mmse"`` total if the values follow other priors than the assumed ones.
 
         Parameters
         ----------
         true_priors
-            True probability of the second value for each user.
+            True probability of the second value for each user, in the order of the users.
 
         Returns
         -------
         tuple of float
-            The bias and the mean squared error of the total.
+            The bias (expected estimate minus expected number of users) and the mean squared error of the total.
         """
         true = _fixed_point("true_priors", self._by_user("true_priors", true_priors)) / TOTAL
         self._check_count("true_priors", len(true))

@@ -42,23 +42,26 @@ def privatize(
     threads: int | None = None,
     progress: ProgressCallback | None = None,
 ) -> Any:
-    """Randomize every value: one report per value, in order.
+    """Randomize values: draw one report per value, in the same order.
 
     Parameters
     ----------
     mechanism
         The mechanism that draws the reports.
     values
-        A list, or a column of numpy, pandas, polars or Arrow. The values of a product or a grid may also be a table
-        with one column per part. Every value is checked before anything is drawn.
+        Values of the domain: a list, or a column of numpy, pandas, polars or Arrow. If the domain is a product or a
+        grid, ``values`` may also be a table with one column per part. The function checks all values before it draws
+        the first report.
     stream
-        Random words for simulations and tests: an :class:`InsecureSeeded`. The default is secure randomness.
+        Source of random words for simulations and tests: an :class:`InsecureSeeded`. The default is the secure
+        randomness of the operating system.
     out
-        An array that receives the reports.
+        Array that receives the reports, with the type and shape that the function would return for a list. The default
+        is a new array.
     threads
         The number of threads. The default is one per core.
     progress
-        A function that is called about ten times per second with a :class:`Progress`.
+        A function that is called about ten times per second with a :class:`Progress`. The default is none.
 
     Returns
     -------

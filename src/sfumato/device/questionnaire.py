@@ -64,14 +64,14 @@ _TABLE_COLUMNS = ("frequency", "standard_error")
 
 @dataclass(frozen=True)
 class Sampling:
-    """A questionnaire where every person answers one question at the full ε.
+    """A questionnaire where every person answers one randomly drawn question with the full budget epsilon.
 
     Parameters
     ----------
     policies
-        Policy of each question.
+        Policy by question name; all policies have the epsilon of the questionnaire.
     weights
-        Probability with which each question is drawn.
+        Probability that a person is asked each question, by question name; the probabilities sum to one.
 
     See Also
     --------
@@ -94,17 +94,18 @@ class Sampling:
     def choose(self, stream: Stream | None = None) -> str:
         """Draw the question that one person answers.
 
-        Draw it once per person, and before anything looks at the answers.
+        Call this method once per person, on the device. The choice must not depend on the answers.
 
         Parameters
         ----------
         stream
-            Random words for tests. The default is secure randomness.
+            Source of random words for tests, such as :class:`InsecureSeeded`. The default is the secure randomness of
+            the operating system.
 
         Returns
         -------
         str
-            The name of a question, drawn exactly with the probabilities ``weights``.
+            The name of a question, drawn with exactly the probabilities ``weights``.
         """
         if stream is None:
             return self.draw(BitDraws(secure.bits))
@@ -114,10 +115,12 @@ class Sampling:
     def draw(self, draws: Draws) -> str:
         """Draw the question from a source of random decisions.
 
+        Auditors call this method; applications call :meth:`choose`, which uses secure randomness.
+
         Parameters
         ----------
         draws
-            Source of the decision: one whole number below the common denominator of the weights.
+            Source of random decisions. The method asks for one integer below the common denominator of the weights.
 
         Returns
         -------
@@ -140,20 +143,24 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Strategy:
-    """One way to divide the budget, with its expected error.
+    """One way to ask the questions of a questionnaire within its budget, with its expected error.
 
     Parameters
     ----------
     name
-        Name of the strategy, such as ``"split evenly"``.
+        Name of the strategy:
+
+        - ``"split evenly"`` and ``"split by weights"``: a person answers all questions, each with a part of epsilon;
+        - ``"sample evenly"`` and ``"sample by weights"``: a person answers one question with the full epsilon;
+        - ``"joint"``: a person sends one report about all answers together.
     risk
-        Expected squared l2 error, summed over the questions.
+        Sum of ``risks``.
     risks
-        Expected squared l2 error of each question.
+        Expected squared l2 error of the estimated frequencies, by question name, if all answers are equally frequent.
     weights
-        Share of the budget (split) or of the people (sample) per question; None for a joint report.
+        Fraction of epsilon (split) or of the people (sample) by question name; None for a joint report.
     mechanisms
-        Best mechanism for each question; a joint report has the same mechanism for all questions.
+        Mechanism with the smallest risk by question name; a joint report has the same mechanism for all questions.
     bits
         Maximum number of bits that one person sends.
 
@@ -180,16 +187,16 @@ class Strategy:
 
 @dataclass(frozen=True)
 class QuestionnairePlan:
-    """All strategies for a questionnaire, best first.
+    """The strategies to ask the questions of a questionnaire, ordered by their expected error.
 
     Parameters
     ----------
     n
         Number of people.
     rows
-        The strategies in order of their total risk.
+        The strategies, smallest risk first: the expected squared l2 error, summed over the questions.
     left_out
-        Description of strategies or mechanisms that were not compared, with the reason, or None.
+        Sentence that names strategies or mechanisms that were not compared, with the reason, or None.
 
     See Also
     --------
@@ -209,7 +216,10 @@ class QuestionnairePlan:
 
     @property
     def best(self) -> Strategy:
-        """The strategy with the smallest total risk, and the simplest one among equals."""
+        """The strategy with the smallest expected squared error, summed over the questions.
+
+        Ties go to the first in this order: split evenly, split by weights, sample evenly, sample by weights, joint.
+        """
         return self.rows[0]
 
     @property
@@ -244,12 +254,16 @@ _HOW = {
 
 
 class Questionnaire:
-    """Questions that one person answers within one budget of classical LDP.
+    """Several questions that one person answers within one privacy budget.
+
+    The budget is an epsilon of classical local differential privacy for all answers together. There are three ways to
+    stay within it: :meth:`split` epsilon among the questions, ask every person one question (:meth:`sampled`), or send
+    one report about all answers (:meth:`joint`). :meth:`plan` compares their errors.
 
     Parameters
     ----------
     questions
-        Mapping from the names of at least two questions to their domains.
+        Domain of the possible answers by question name; at least two questions.
     epsilon
         Budget for all questions together; more than 0.
 
@@ -273,33 +287,33 @@ class Questionnaire:
             raise InvalidInput("Questionnaire", "epsilon", "be more than 0", epsilon)
 
     def split(self, weights: Weights | None = None) -> dict[str, Uniform]:
-        """Return the policies for people who answer all questions.
+        """Divide epsilon among the questions, for people who answer all of them.
 
         Parameters
         ----------
         weights
-            Positive weight per question, in any unit. The default is equal weights.
+            Positive number per question name, in any unit; only ratios matter. The default is equal weights.
 
         Returns
         -------
         dict of str to Uniform
-            The policy of each question. The levels add up to epsilon exactly.
+            The policy by question name. The epsilons are proportional to the weights and sum to the budget exactly.
         """
         fractions = self._fractions(weights)
         return {name: Uniform(domain, self.epsilon * fractions[name]) for name, domain in self.questions.items()}
 
     def sampled(self, weights: Weights | None = None) -> Sampling:
-        """Return the policies for people who answer one question each.
+        """Return the policies and probabilities for people who answer one question each.
 
         Parameters
         ----------
         weights
-            Positive weight per question, in any unit. The default is equal weights.
+            Positive number per question name, in any unit; only ratios matter. The default is equal weights.
 
         Returns
         -------
         Sampling
-            The policies, all at the full epsilon, and the probabilities of the questions.
+            The policies, all with the full epsilon, and the probability of each question, proportional to its weight.
 
         Raises
         ------
@@ -315,14 +329,17 @@ class Questionnaire:
         return Sampling({name: Uniform(domain, self.epsilon) for name, domain in self.questions.items()}, fractions)
 
     def choose(self, stream: Stream | None = None, *, weights: Weights | None = None) -> str:
-        """Draw the question that one person answers; see :meth:`Sampling.choose`.
+        """Draw the one question that a person answers.
+
+        This is ``sampled(weights).choose(stream)``. Call it once per person, on the device.
 
         Parameters
         ----------
         stream
-            Random words for tests. The default is secure randomness.
+            Source of random words for tests, such as :class:`InsecureSeeded`. The default is the secure randomness of
+            the operating system.
         weights
-            Positive weight per question, in any unit. The default is equal weights.
+            Positive number per question name, in any unit; only ratios matter. The default is equal weights.
 
         Returns
         -------
@@ -332,17 +349,18 @@ class Questionnaire:
         return self.sampled(weights).choose(stream)
 
     def joint(self) -> Uniform:
-        """Return the policy for one report about all answers.
+        """Return the policy for people who send one report about all answers together.
 
         Returns
         -------
         Uniform
-            The policy over the product of all domains, at the full epsilon.
+            The policy with the full epsilon over the product of all domains. Its values are the combinations of
+            answers.
         """
         return Uniform(Domain.product(**self.questions), self.epsilon)
 
     def plan(self, n: int) -> QuestionnairePlan:
-        """Predict the error of each strategy.
+        """Compare the expected errors of all strategies: split, sample and joint report.
 
         Parameters
         ----------
@@ -352,15 +370,16 @@ class Questionnaire:
         Returns
         -------
         QuestionnairePlan
-            All strategies, best first.
+            The strategies, smallest expected squared error first. The error is summed over the questions.
 
         Notes
         -----
-        Risks are exact at uniform answers, and summed over the questions. For sampled questions, the plan assumes that
-        ``n · weight`` people answer each question.
+        The errors are exact if all answers are equally frequent. For sampled questions, the plan assumes that exactly
+        ``n · weight`` people answer each question. A joint report over very many combinations of answers is left out.
 
-        The search for weights starts with equal ones and shifts shares between questions in smaller and smaller steps.
-        Weights are multiples of 1/32 of an equal share, and the result is a local optimum.
+        The search for the weights of "by weights" starts with equal weights. It moves shares from one question to
+        another, in smaller and smaller steps, as long as the error decreases. Weights are multiples of 1/32 of an equal
+        share, and the result is a local optimum.
         """
         n = checked_count("Questionnaire.plan", n)
         best: dict[tuple[str, Fraction], Row] = {}
@@ -488,17 +507,18 @@ def _best_fractions(cost: Callable[[str, Fraction], float], even: dict[str, Frac
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CrossTable(FrozenData, Result):
-    """Frequencies with which the answers of two questions occur together.
+    """Estimated frequencies of all pairs of answers to two questions.
 
-    The table has one row per answer of the first question and one column per answer of the second. Cells are the
-    frequencies of the estimate. Marginals and errors are those of its unbiased form.
+    The table has one row per answer to the first question and one column per answer to the second. Its cells are the
+    frequencies of the estimate, summed over all other questions. Standard errors and marginals always belong to the
+    unbiased estimate from the same reports, even if the estimate uses another method.
 
     Parameters
     ----------
     estimate
-        Estimate of the joint answers.
+        Estimate over a product domain, which has one factor per question.
     questions
-        Names of the two questions.
+        Names of the questions in the rows and in the columns.
 
     See Also
     --------
@@ -523,18 +543,18 @@ class CrossTable(FrozenData, Result):
 
     @property
     def labels(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """The answers of both questions."""
+        """The answers in the rows, and the answers in the columns, each in domain order."""
         rows, columns = (self.estimate.domain.factors[name].labels for name in self.questions)
         return rows, columns
 
     @functools.cached_property
     def frequencies(self) -> Floats:
-        """The frequency of each pair of answers."""
+        """Estimated frequency of each pair of answers: shape (answers in the rows, answers in the columns)."""
         return self._table(self.estimate.frequencies)
 
     @functools.cached_property
     def standard_errors(self) -> Floats:
-        """The standard error of each frequency."""
+        """Standard error of each cell of :attr:`frequencies`, with the same shape, for the unbiased estimate."""
         estimate, domain = self.estimate, self.estimate.domain
         if len(domain.factors) == 2:
             return self._table(estimate.standard_errors)
@@ -543,7 +563,7 @@ class CrossTable(FrozenData, Result):
 
     @functools.cached_property
     def marginals(self) -> dict[str, dict[Any, LinearEstimate]]:
-        """The estimated frequency of each answer, for each of the two questions."""
+        """Estimated frequency of each answer alone, as ``marginals[question][answer]``, by the unbiased estimate."""
         domain = self.estimate.domain
         return {
             name: {
@@ -580,12 +600,12 @@ class CrossTable(FrozenData, Result):
         return f"CrossTable(questions={self.questions}, n={self.estimate.n})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the table as a document of plain JSON types.
+        """Return the table as a JSON-compatible dict.
 
         Returns
         -------
         dict
-            The document that :meth:`from_dict` reads.
+            The estimate and the names of the questions; :meth:`from_dict` reads them.
         """
         return {
             "format": self.format,
@@ -597,24 +617,24 @@ class CrossTable(FrozenData, Result):
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> CrossTable:
-        """Read a table from a document.
+        """Return the table that :meth:`to_dict` converted to a dict.
 
         Parameters
         ----------
         document
-            Document that :meth:`to_dict` returned. ``Estimate.from_dict`` checks the estimate in it.
+            Dict that :meth:`to_dict` returned.
 
         Returns
         -------
         CrossTable
-            An equal table.
+            The original table.
 
         Raises
         ------
         InvalidInput
-            If the document is incomplete, or has unknown keys.
+            If a key is missing or unknown, or the estimate in the dict is invalid.
         UnknownSpec
-            If the document has another format or version.
+            If the format or the version is another one.
         """
         subject = "CrossTable.from_dict"
         document = check_keys(
@@ -641,23 +661,23 @@ class CrossTable(FrozenData, Result):
 
 
 def cross_table(estimate: Estimate, rows: str | None = None, columns: str | None = None) -> CrossTable:
-    """Return the cross-table of two questions from joint reports.
+    """Return the estimated frequencies of all pairs of answers to two questions.
 
-    Cells are the frequencies of the estimate. Marginals and errors are those of its unbiased form.
+    The reports must be about all answers together, as :meth:`Questionnaire.joint` describes.
 
     Parameters
     ----------
     estimate
-        Estimate over a ``Domain.product`` of the questions.
+        Estimate over a ``Domain.product`` with one factor per question.
     rows
-        Name of the question in the rows. May be None, like ``columns``, if there are only two questions.
+        Name of the question in the rows. The default is the first question, if there are exactly two.
     columns
-        Name of the question in the columns.
+        Name of the question in the columns. The default is the second question, if there are exactly two.
 
     Returns
     -------
     CrossTable
-        The table, with the standard error of every cell.
+        The table, with the standard error of every cell and the marginals of both questions.
 
     Raises
     ------

@@ -61,18 +61,19 @@ TRUTHS: dict[str, Callable[[int], Floats]] = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Simulation(FrozenData, Result):
-    """The result of a simulated collection.
+    """The result of a simulated collection: the truth, the estimate, and measured and predicted errors.
 
     Parameters
     ----------
     mechanism
         Mechanism that randomized the values.
     truth
-        True distribution of the values.
+        True distribution of the values, in domain order.
     estimate
         Estimate from the simulated reports.
     one_by_one
-        Whether every report was drawn and counted. If False, the counts were drawn from their exact law.
+        Whether every report was drawn and counted. If False, the simulation drew the counts directly from their exact
+        distribution.
 
     See Also
     --------
@@ -100,7 +101,7 @@ class Simulation(FrozenData, Result):
 
     @property
     def how(self) -> str:
-        """Description of how the counts were drawn."""
+        """Sentence that says whether every report was drawn, or the counts directly from their distribution."""
         if not self.one_by_one:
             return "the counts were drawn from their exact law"
         if self.estimate.n <= _MOST_ONE_BY_ONE or count_law_for(self.mechanism) is not None:
@@ -109,44 +110,50 @@ class Simulation(FrozenData, Result):
 
     @property
     def l2(self) -> float:
-        """Squared l2 error of the estimate."""
+        """Measured squared l2 error: the sum over all values of (estimated frequency - true frequency)²."""
         return float(np.sum((self.estimate.frequencies - self.truth) ** 2))
 
     @property
     def tv(self) -> float:
-        """Half the l1 error of the estimate.
+        """Measured total variation distance between the estimate and the true distribution.
 
-        This is the total variation error if the estimate is a distribution. For an unbiased estimate from few people it
-        may exceed 1.
+        It is half the l1 distance: half the sum over all values of abs(estimated frequency - true frequency). It may
+        exceed 1 for an unbiased estimate from few people, because such an estimate may have negative frequencies.
         """
         return float(np.abs(self.estimate.frequencies - self.truth).sum()) / 2
 
     @property
     def predicted_l2(self) -> float:
-        """Expected squared l2 error of the unbiased estimate at the true distribution."""
+        """Expected squared l2 error of the unbiased estimate from ``n`` reports, at the true distribution.
+
+        It is exact, and computed from the mechanism without the simulated reports. Compare it with :attr:`l2`.
+        """
         return self.mechanism.risk(self.estimate.n, self.truth)
 
     @property
     def predicted_tv(self) -> float:
-        """Half the expected l1 error of the unbiased estimate at the true distribution.
+        """Expected total variation distance between the unbiased estimate from ``n`` reports and the true distribution.
 
-        With few people it may exceed 1.
+        The total variation distance is half the l1 distance. The expectation is computed from the mechanism without the
+        simulated reports, in the normal approximation. It may exceed 1 with few people, because an unbiased estimate
+        may have negative frequencies. Compare it with :attr:`tv`.
         """
         return expected_tv(self.mechanism, self.truth) / math.sqrt(self.estimate.n)
 
     @property
     def coverage(self) -> float:
-        """Share of values whose 95% interval contains the true frequency."""
+        """Fraction of values whose 95% confidence interval contains the true frequency; about 0.95 is expected."""
         low, high = self.estimate.interval()
         return float(np.mean((low <= self.truth) & (self.truth <= high)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as a document of plain JSON types.
+        """Return the result as a JSON-compatible dict.
 
         Returns
         -------
         dict
-            The document that :meth:`from_dict` reads.
+            The fields with the keys ``mechanism``, ``truth``, ``estimate`` and ``one_by_one``; :meth:`from_dict` reads
+            them.
         """
         return {
             "mechanism": self.mechanism.spec,
@@ -158,17 +165,17 @@ class Simulation(FrozenData, Result):
     @classmethod
     @reads_document
     def from_dict(cls, document: Mapping[str, Any]) -> Simulation:
-        """Read a result from a document.
+        """Return the result that :meth:`to_dict` converted to a dict.
 
         Parameters
         ----------
         document
-            Document that :meth:`to_dict` returned.
+            Dict that :meth:`to_dict` returned.
 
         Returns
         -------
         Simulation
-            An equal result.
+            The original result.
 
         Raises
         ------
@@ -194,7 +201,7 @@ class Simulation(FrozenData, Result):
         Returns
         -------
         matplotlib.figure.Figure
-            The figure.
+            One point with its 95% interval per value, next to the true frequencies.
         """
         figure: Figure = plot_result(self)
         return figure
@@ -230,12 +237,15 @@ def simulate(
     one_by_one: bool | None = None,
     progress: ProgressCallback | None = None,
 ) -> Simulation:
-    """Simulate a collection: draw people, privatize, aggregate, estimate.
+    """Simulate a collection, and compare the error of its estimate with the prediction.
+
+    The function draws ``n`` people from a distribution, randomizes their values, counts the reports and estimates the
+    frequencies.
 
     Parameters
     ----------
     policy_or_mechanism
-        A mechanism, or a policy for which a mechanism is designed.
+        A mechanism, or a policy for which :func:`design` chooses a mechanism.
     n
         Number of people, at most 2^53.
     truth
@@ -244,27 +254,28 @@ def simulate(
         - a sequence in the order of the domain;
         - a mapping from values to frequencies, where missing values have frequency 0;
         - a pandas Series or a frame with a frequency for every value, aligned by label;
-        - ``"uniform"``, ``"zipf"`` or ``"geometric"``.
+        - ``"uniform"`` (the default), ``"zipf"`` (the i-th value has weight 1/i) or ``"geometric"`` (the i-th value has
+          weight 0.95^i).
     method
-        Method of :func:`estimate`.
+        Estimation method, one that :func:`estimate` accepts without a prior.
     seed
-        Seed of the insecure generator; the same seed gives the same result.
+        Seed of the random numbers, which are not secure; the same seed gives the same result.
     one_by_one
-        Whether to draw and count every report. If False, the counts are drawn from their exact law, which has the same
-        distribution and takes seconds for every ``n``. By default up to 2^22 (about four million) people are drawn one
-        by one, and more if the law of the counts is not known.
+        Whether to draw and count every report. If False, the function draws the counts directly from their exact
+        distribution, which takes seconds for every ``n``. The default is True for at most 2^22 (about four million)
+        people and for mechanisms whose counts have no known distribution, and False otherwise.
     progress
         A function that is called with a :class:`Progress` after each piece of work.
 
     Returns
     -------
     Simulation
-        The truth, the estimate, and the error compared with its prediction.
+        The true distribution, the estimate, and its measured and predicted errors.
 
     Raises
     ------
     InvalidInput
-        If a parameter is invalid, or ``one_by_one`` is False and the law of the counts is not known.
+        If a parameter is invalid, or ``one_by_one`` is False and the distribution of the counts is not known.
 
     Examples
     --------

@@ -45,18 +45,20 @@ class _Failed(SfumatoError):
 
 
 class CollectorRefused(_Failed):
-    """The collector rejected a request, and a retry would not help.
+    """Error raised if the collector rejects a request for a reason that a retry does not change.
+
+    The message gives the reason of the collector.
 
     Attributes
     ----------
     status
         HTTP status of the response.
     reason
-        Short reason; the documentation of the collector lists all of them.
+        Reason as one word, such as ``"not-open"``; the documentation of the collector lists all of them.
     row
-        Index of the report that the collector rejected, or None.
+        Index of the report that the collector rejected, from 0, or None if the request is rejected as a whole.
     batch
-        Name of the batches of a submission, or None.
+        Prefix of the batch names if the request was a submission, or None.
     """
 
     def __init__(self, status: int, reason: str, message: str, row: int | None) -> None:
@@ -65,15 +67,15 @@ class CollectorRefused(_Failed):
 
 
 class CollectorUnreachable(_Failed):
-    """No response of a collector arrived after all attempts.
+    """Error raised if no collector answered a request after all attempts.
 
-    The collector may have processed the last request, even though its response was lost. Submissions are safe to repeat
-    with the same reports and the same batch name.
+    The collector may have processed the request although its response was lost. Repeat a submission with the same
+    reports and ``batch=error.batch``; the collector counts them once.
 
     Attributes
     ----------
     batch
-        Name of the batches of a submission, or None.
+        Prefix of the batch names if the request was a submission, or None.
     """
 
 
