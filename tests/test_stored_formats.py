@@ -358,7 +358,7 @@ def test_a_ledger_of_secrets_refuses_a_second_one_until_its_level_is_proved(tmp_
     for collection, mechanism, policy, value, report in secret_releases():
         assert ledger.spent(policy.domain) == policy
         assert not ledger.allows("next", mechanism, policy)
-        said = rf"together, .*'{collection}'.*Ledger\.prove\("
+        said = rf"no finite epsilon for '{collection}' that holds for every distribution\. .*Ledger\.prove\("
         with pytest.raises(sf.errors.CannotCompose, match=said):
             ledger.charge("next", mechanism, policy)
         with sf.Ledger.open(path) as opened:

@@ -98,6 +98,7 @@ class InvalidInput(SfumatoError, ValueError):
         ending = "" if hint is None else f". {hint}"
         super().__init__(f"{subject}: {parameter} must {must}; got {shown(got)}{ending}")
         self.row = row
+        self.hint = hint
 
 
 class Description(str):

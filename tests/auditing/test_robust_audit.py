@@ -499,7 +499,7 @@ def test_a_ledger_charges_against_anything_or_refuses() -> None:
     assert (table.matrix() == 0).any()  # some report rules out a value of one secret, and with it that secret
     ledger = sf.Ledger()
     ledger.charge("first", table, policy)
-    with pytest.raises(CannotCompose, match="have no bound together"):
+    with pytest.raises(CannotCompose, match="cannot bound the total privacy loss of collection"):
         ledger.charge("second", table, policy)
     budgeted = sf.Ledger(robust(COUNTS, 1))
     budgeted.charge("first", RandomizedResponse(policy.domain, "1/2"), policy)

@@ -189,6 +189,9 @@ def test_a_full_disk_behind_the_pipe_is_one_line(line: str) -> None:
     assert "No space left on device" in result.stderr
 
 
+CLOSED_INPUT = "sfumato: standard input: the pipe must be open; got nothing. Pass the path of a file instead of -.\n"
+
+
 def test_standard_input_or_output_that_is_closed_is_one_line(
     folder: Path,  # noqa: ARG001
     capsys: pytest.CaptureFixture[str],
@@ -198,7 +201,7 @@ def test_standard_input_or_output_that_is_closed_is_one_line(
         patch.setattr(sys, "stdin", None)
         for line in ("check -", "privatize mechanism.json - -o -", "aggregate mechanism.json - -o -"):
             assert main(line.split()) == 2
-            assert capsys.readouterr().err == "sfumato: standard input: the pipe must be open; got 'nothing'\n"
+            assert capsys.readouterr().err == CLOSED_INPUT
     monkeypatch.setattr(sys, "stdout", None)
     assert main(["design", "policy.toml", "-o", "-"]) == 2
     assert (
@@ -418,7 +421,7 @@ def test_an_arrow_stream_without_its_last_batches_is_refused(feed: Callable[[byt
         cut = stream.getvalue()[:end]
         assert ipc.open_stream(cut).read_all().num_rows in (3, 6, 9)
         feed(cut)
-        with pytest.raises(InvalidInput, match="must end with its end-of-stream mark; got 'a truncated stream'"):
+        with pytest.raises(InvalidInput, match="must end with its end-of-stream mark; got a truncated stream"):
             list(read_reports(mechanism, "-"))
     feed(stream.getvalue())
     assert [piece.tolist() for piece in read_reports(mechanism, "-")] == [[0, 1, 2]] * 3
@@ -430,7 +433,7 @@ def test_reports_of_another_mechanism_are_refused(
 ) -> None:
     feed(piped(capsysbinary, MECHANISMS["index"], drawn(MECHANISMS["index"]), suffix))
     other = RandomizedResponse(DOMAIN, 2)
-    with pytest.raises(InvalidInput, match=f"^standard input: .*mechanism.* must be {other.hash}; got "):
+    with pytest.raises(InvalidInput, match=f"^standard input: .*mechanism.* must be {other.hash[:12]}…; got "):
         list(read_reports(other, "-"))
 
 
@@ -450,7 +453,7 @@ def test_reports_of_another_mechanism_are_refused(
         (
             "index",
             b"end 1\n",
-            "its last line must be 'end 1', the number of reports before it; got 'more lines after it'",
+            "its last line must be 'end 1', the number of reports before it; got more lines after it",
         ),
         ("index", b"end 3\n", "its last line must be 'end 1', the number of reports before it; got b'end 3"),
         ("bitmap", b"01\n", "the report in row 1 must have exactly 2 bits set"),

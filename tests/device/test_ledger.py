@@ -280,7 +280,7 @@ def test_u_and_then_s_xor_u_is_refused_by_name() -> None:
     assert ledger.spent(PRODUCT) == policy
     assert ledger.total.is_infinite
     assert not ledger.allows("habits", s_xor_u, policy)
-    with pytest.raises(CannotCompose, match=r"the releases of collections 'tastes', 'habits' have no bound together"):
+    with pytest.raises(CannotCompose, match=r"total privacy loss of collections 'tastes', 'habits':"):
         ledger.answer("habits", s_xor_u, policy, (1, 0), stream=NOTHING)
     assert len(ledger.releases) == 1
 

@@ -6,6 +6,7 @@ import ast
 import http.client
 import io
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ import pytest
 
 import sfumato as sf
 from sfumato.collecting import write_table
+from sfumato.server.api.results import as_parquet
+from sfumato.server.http.responses import ApiError
+from sfumato.server.jobs.estimates import in_words
 from support import ROOT
 from support.collectors import Served, served
 from support.examples import FIRST_EXAMPLES, METHODS, Example
@@ -95,3 +99,17 @@ def test_results_are_those_of_the_library(
     for name, columns in (("theirs.csv", table.to_pydict()), ("ours.csv", estimate.to_columns(CONFIDENCE))):
         write_table(tmp_path / name, columns)
     assert (tmp_path / "theirs.csv").read_bytes() == (tmp_path / "ours.csv").read_bytes()
+
+
+def test_parquet_without_pyarrow_is_an_error_that_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanism = sf.mechanisms.RandomizedResponse(sf.Domain(["no", "yes"]), 1)
+    estimate = sf.estimate(mechanism, sf.aggregate(mechanism, [0, 1]))
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(ApiError, match=r"Request the estimate as JSON, .*pip install 'sfumato\[arrow\]'") as refused:
+        as_parquet(estimate, CONFIDENCE)
+    assert (refused.value.reason, refused.value.status) == ("unsupported-type", 415)
+
+
+def test_an_impossible_estimate_says_what_to_do_next_and_hides_the_rejected_value() -> None:
+    error = sf.errors.InvalidInput("estimate", "aggregate", "not be empty", "secret", hint="Count a report first.")
+    assert in_words(error) == "aggregate must not be empty. Count a report first."

@@ -267,7 +267,7 @@ def test_reports_of_another_mechanism_are_refused(cluster: SparkSession, tmp_pat
     file = tmp_path / "reports.parquet"
     write_reports(mechanism, np.array([0, 1, 2]), file)
     table = spark.read_table(mechanism, cluster, str(file))
-    must = f"must be {other.hash}; got '{mechanism.hash}'"
+    must = f"must be {other.hash[:12]}…; got {mechanism.hash[:12]}…. The reports were produced by another mechanism"
     for count in (
         lambda: spark.aggregate_files(other, cluster, str(file)),
         lambda: spark.read_table(other, cluster, str(file)),
@@ -278,7 +278,7 @@ def test_reports_of_another_mechanism_are_refused(cluster: SparkSession, tmp_pat
     with pytest.raises(InvalidInput, match="got None"):
         spark.aggregate(mechanism, cluster.sql("select 1L as report"))
     bare = values_file(tmp_path / "bare.parquet", ANSWERS)
-    with pytest.raises(InvalidInput, match="got 'none'"):
+    with pytest.raises(InvalidInput, match="got none"):
         spark.read_table(mechanism, cluster, bare)
 
 

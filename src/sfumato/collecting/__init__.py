@@ -31,6 +31,7 @@ from sfumato.collecting.files import (
     REPORT_SUFFIXES as REPORT_SUFFIXES,
     rows_by_group as rows_by_group,
 )
+from sfumato.collecting.hashes import wrong_mechanism as wrong_mechanism
 from sfumato.collecting.sources import (
     ARROW as ARROW,
     PARQUET as PARQUET,

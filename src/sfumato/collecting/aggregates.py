@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from sfumato._core import Integers, check_keys, checked_type, quantity
-from sfumato.errors import InvalidInput, UnknownSpec
+from sfumato.collecting.hashes import wrong_mechanism
+from sfumato.errors import Description, InvalidInput, UnknownSpec
 from sfumato.mechanisms import Mechanism
 
 __all__ = ["Aggregate", "aggregate"]
@@ -26,22 +27,26 @@ _MAGIC = b"SFAG"
 _HEADER_BYTES = 48
 _LARGEST = 2**63 - 1
 _HASH = re.compile("[0-9a-f]{64}")
+_UPGRADE = "Upgrade Sfumato, because a later version wrote these counts."
 
 
 @dataclass(frozen=True, eq=False)
 class Aggregate:
-    """Exact counts of reports of one mechanism.
+    """Exact counts of the reports of one mechanism, which is all that an estimate needs.
 
-    Instances are immutable; :meth:`merge` and :meth:`accumulate` return new ones.
+    :func:`aggregate` and :func:`aggregate_files` compute them, and :func:`estimate` reads them. Instances are
+    immutable; :meth:`merge` and :meth:`accumulate` return new ones.
 
     Parameters
     ----------
     mechanism_hash
-        Hash of the mechanism.
+        Hash of the mechanism: 64 hexadecimal digits.
     n
         Number of reports.
     counts
-        Counts in the order of the mechanism's report format. No count exceeds ``n``.
+        Integers from 0 to ``n``. For a mechanism whose report is the index of an output, entry i counts the reports of
+        output i. Other mechanisms count features of their reports; for example, unary encoding counts how many reports
+        have bit i set.
 
     Raises
     ------
@@ -78,22 +83,22 @@ class Aggregate:
 
     @classmethod
     def empty(cls, mechanism: Mechanism) -> Aggregate:
-        """Return the counts of no reports.
+        """Return the aggregate of zero reports, to which others can be added.
 
         Parameters
         ----------
         mechanism
-            Mechanism of the reports.
+            Mechanism whose reports will be counted.
 
         Returns
         -------
         Aggregate
-            Zero counts.
+            An aggregate with ``n = 0`` and all counts zero.
         """
         return cls(mechanism.hash, 0, np.zeros(mechanism.report_format.count_size, np.int64))
 
     def accumulate(self, mechanism: Mechanism, reports: Any) -> Aggregate:
-        """Return these counts plus those of more reports of the same mechanism.
+        """Count more reports of the same mechanism, and return the sum.
 
         Parameters
         ----------
@@ -105,12 +110,12 @@ class Aggregate:
         Returns
         -------
         Aggregate
-            The new counts.
+            The counts of all reports, old and new.
 
         Raises
         ------
         InvalidInput
-            If a report is invalid, or the mechanism is another one.
+            If a report is invalid, or these counts belong to another mechanism.
         """
         self.check(mechanism)
         counts = self.counts.copy()
@@ -124,17 +129,17 @@ class Aggregate:
     def merge(self, other: Aggregate) -> Aggregate:
         """Return the counts of both sets of reports together.
 
-        Merging is associative and commutative.
+        Merging is associative and commutative: the order of parts does not matter.
 
         Parameters
         ----------
         other
-            Counts of the same mechanism.
+            Counts of other reports of the same mechanism.
 
         Returns
         -------
         Aggregate
-            The sum.
+            The sum of ``n`` and of each count.
 
         Raises
         ------
@@ -144,19 +149,21 @@ class Aggregate:
         self._check_same(other.mechanism_hash)
         if len(self.counts) != len(other.counts):
             must = f"have {quantity(len(self.counts), 'entry')}"
-            raise InvalidInput("an aggregate", "the other counts", must, len(other.counts))
+            got = Description(quantity(len(other.counts), "entry"))
+            raise InvalidInput("an aggregate", "the other counts", must, got)
         # No count exceeds its n, so a count overflows only if n does, which the constructor rejects.
         return Aggregate(self.mechanism_hash, self.n + other.n, self.counts + other.counts)
 
     def _check_same(self, mechanism_hash: str) -> None:
         """Raise InvalidInput if the mechanism is another one."""
         if mechanism_hash != self.mechanism_hash:
-            raise InvalidInput(
+            raise wrong_mechanism(
                 "an aggregate",
-                "the mechanism",
-                f"have the hash {self.mechanism_hash}",
+                "the mechanism hash",
+                self.mechanism_hash,
                 mechanism_hash,
-                hint="Count and estimate reports of different mechanisms separately; combine() joins estimates.",
+                cause="The counts belong to another mechanism.",
+                next_step="Count and estimate reports of each mechanism separately; combine() joins the estimates.",
             )
 
     def __eq__(self, other: object) -> bool:
@@ -172,7 +179,8 @@ class Aggregate:
         Returns
         -------
         str
-            The document that :meth:`from_json` reads.
+            A JSON object with the keys ``format``, ``version``, ``mechanism_hash``, ``n`` and ``counts``;
+            :meth:`from_json` reads it.
         """
         document = {
             "format": _FORMAT,
@@ -185,53 +193,57 @@ class Aggregate:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Aggregate:
-        """Read counts from a JSON string.
+        """Return the aggregate that :meth:`to_json` serialized.
 
         Parameters
         ----------
         text
-            Document that :meth:`to_json` returned.
+            JSON string that :meth:`to_json` returned.
 
         Returns
         -------
         Aggregate
-            Equal counts.
+            The aggregate that was serialized.
 
         Raises
         ------
         InvalidInput
-            If the document differs in any way from what :meth:`to_json` writes.
+            If the string is not JSON, a key is missing or unknown, or a value is invalid.
         UnknownSpec
-            If the document has another format or version.
+            If the format or the version is another one.
         """
         try:
             document = json.loads(text)
         except ValueError as error:
             hint = "Use the output of Aggregate.to_json() or of the command 'sfumato aggregate'."
-            raise InvalidInput("an aggregate", "the document", "be JSON", str(error), hint=hint) from None
+            raise InvalidInput(
+                "an aggregate", "the document", "be JSON", Description(f"invalid JSON ({error})"), hint=hint
+            ) from None
         check_keys(
             "an aggregate", "the document", document, required=("format", "version", "mechanism_hash", "n", "counts")
         )
         if document["format"] != _FORMAT:
-            raise UnknownSpec("an aggregate", "format", f"be {_FORMAT!r}", document["format"])
+            hint = "Use the output of Aggregate.to_json() or of the command 'sfumato aggregate'."
+            raise UnknownSpec("an aggregate", "the key 'format'", f"be {_FORMAT!r}", document["format"], hint=hint)
         if type(document["version"]) is not int or document["version"] != _VERSION:
-            raise UnknownSpec("an aggregate", "version", f"be {_VERSION}", document["version"])
+            raise UnknownSpec("an aggregate", "the key 'version'", f"be {_VERSION}", document["version"], hint=_UPGRADE)
         return cls(document["mechanism_hash"], document["n"], document["counts"])
 
     def to_bytes(self) -> bytes:
-        """Return the counts in binary form.
+        """Return the aggregate in binary form, which is smaller than JSON.
 
         Returns
         -------
         bytes
-            A header with the hash and the number of reports, then the counts as little-endian 64-bit integers.
+            A header with the hash and the number of reports, then the counts as little-endian 64-bit integers;
+            :meth:`from_bytes` reads them.
         """
         head = _MAGIC + bytes([_VERSION, 0, 0, 0]) + bytes.fromhex(self.mechanism_hash) + self.n.to_bytes(8, "little")
         return head + self.counts.astype("<i8").tobytes()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Aggregate:
-        """Read counts from their binary form.
+        """Return the aggregate that :meth:`to_bytes` serialized.
 
         Parameters
         ----------
@@ -241,30 +253,29 @@ class Aggregate:
         Returns
         -------
         Aggregate
-            Equal counts.
+            The aggregate that was serialized.
 
         Raises
         ------
         InvalidInput
-            If the data differ in any way from what :meth:`to_bytes` writes.
+            If the data differ in any way from the output of :meth:`to_bytes`.
         UnknownSpec
             If the data have another version.
         """
         if data[:4] != _MAGIC:
             raise InvalidInput("an aggregate", "its first four bytes", f"be {_MAGIC!r}", data[:4])
         if len(data) < _HEADER_BYTES or len(data) % 8:
-            raise InvalidInput(
-                "an aggregate", "its length", f"be a multiple of 8, at least {_HEADER_BYTES}", f"{len(data)} bytes"
-            )
+            must = f"be a multiple of 8 bytes, at least {_HEADER_BYTES}"
+            raise InvalidInput("an aggregate", "its length", must, Description(quantity(len(data), "byte")))
         if data[4] != _VERSION:
-            raise UnknownSpec("an aggregate", "its version", f"be {_VERSION}", data[4])
+            raise UnknownSpec("an aggregate", "its format version", f"be {_VERSION}", data[4], hint=_UPGRADE)
         if data[5:8] != bytes(3):
             raise InvalidInput("an aggregate", "bytes 5 to 7", "be zero", data[5:8])
         counts = np.frombuffer(data, "<i8", offset=_HEADER_BYTES).astype(np.int64)
         return cls(data[8:40].hex(), int.from_bytes(data[40:_HEADER_BYTES], "little"), counts)
 
     def check(self, mechanism: Mechanism) -> None:
-        """Raise an error unless these are counts of the mechanism that some set of reports can have.
+        """Raise an error unless these can be the counts of reports of a mechanism.
 
         Parameters
         ----------
@@ -274,17 +285,18 @@ class Aggregate:
         Raises
         ------
         InvalidInput
-            If the mechanism is another one, or no set of reports has these counts.
+            If the counts belong to another mechanism, or no ``n`` reports of the mechanism have these counts.
         """
         self._check_same(mechanism.hash)
         size = mechanism.report_format.count_size
         if len(self.counts) != size:
-            raise InvalidInput("an aggregate", "counts", f"have {quantity(size, 'entry')}", len(self.counts))
+            got = Description(quantity(len(self.counts), "entry"))
+            raise InvalidInput("an aggregate", "counts", f"have {quantity(size, 'entry')}", got)
         mechanism.report_format.check_counts(self.n, self.counts)
 
 
 def aggregate(mechanism: Mechanism, reports: Any) -> Aggregate:
-    """Count reports exactly.
+    """Count the reports of a mechanism, as integers from which frequencies are estimated.
 
     Parameters
     ----------
@@ -297,7 +309,7 @@ def aggregate(mechanism: Mechanism, reports: Any) -> Aggregate:
     Returns
     -------
     Aggregate
-        Counts that merge with others of the same mechanism.
+        The counts, for :func:`estimate`. Counts of the same mechanism can be added with :meth:`Aggregate.merge`.
 
     Raises
     ------
@@ -319,9 +331,8 @@ def _as_counts(counts: Any) -> Integers:
     """Return a new array of integers, or raise InvalidInput."""
     if isinstance(counts, np.ndarray):
         if counts.ndim != 1 or counts.dtype != np.int64:
-            raise InvalidInput(
-                "an aggregate", "counts", "be a one-dimensional int64 array", f"{counts.dtype} of shape {counts.shape}"
-            )
+            got = Description(f"an array of {counts.dtype} with shape {counts.shape}")
+            raise InvalidInput("an aggregate", "counts", "be a one-dimensional int64 array", got)
         return counts.copy()
     if not isinstance(counts, list) or not all(type(count) is int and 0 <= count <= _LARGEST for count in counts):
         raise InvalidInput("an aggregate", "counts", "be integers in [0, 2^63 - 1]", counts)

@@ -24,7 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import quantity
-from sfumato.errors import InvalidInput, UnknownSpec
+from sfumato.collecting.hashes import wrong_mechanism
+from sfumato.errors import Description, InvalidInput, UnknownSpec
 from sfumato.mechanisms import Mechanism
 
 __all__ = ["HEADER_BYTES", "MAGIC", "batch_header", "decode_batch", "encode_batch", "read_batch", "write_batch"]
@@ -36,7 +37,7 @@ _COUNT_OFFSET = 40
 
 
 def encode_batch(mechanism: Mechanism, reports: Any) -> bytes:
-    """Encode reports as a binary batch.
+    """Encode reports as a binary batch, the compact format of ``.sfb`` files and of submissions to a collector.
 
     Parameters
     ----------
@@ -48,7 +49,8 @@ def encode_batch(mechanism: Mechanism, reports: Any) -> bytes:
     Returns
     -------
     bytes
-        The batch.
+        A header of 48 bytes with the hash of the mechanism and the number of reports, then the reports as consecutive
+        bits. Equal reports give equal batches.
 
     Examples
     --------
@@ -65,24 +67,24 @@ def encode_batch(mechanism: Mechanism, reports: Any) -> bytes:
 
 
 def decode_batch(mechanism: Mechanism, data: bytes) -> npt.NDArray[Any]:
-    """Decode the reports of a binary batch.
+    """Return the reports of a binary batch.
 
     Parameters
     ----------
     mechanism
         Mechanism that produced the reports.
     data
-        Batch that :func:`encode_batch` returned.
+        Batch that :func:`encode_batch` returned, or the content of a ``.sfb`` file.
 
     Returns
     -------
     numpy.ndarray
-        The reports.
+        The reports in their original order: unsigned integers, or one row of bytes per report.
 
     Raises
     ------
     InvalidInput
-        If the batch is damaged, belongs to another mechanism, or has an invalid report.
+        If the batch is damaged, has reports of another mechanism, or has an invalid report.
 
     Examples
     --------
@@ -129,7 +131,7 @@ def read_batch(
     size = HEADER_BYTES + -(-count * width // 8)
     must = f"be {quantity(size, 'byte')} for {quantity(count, 'report')}"
     if length is not None and length != size:
-        raise InvalidInput(subject, "its length", must, f"{length} bytes")
+        raise InvalidInput(subject, "its length", must, Description(quantity(length, "byte")))
     rows = mechanism.report_format.piece_rows
     for start in range(0, count, rows):
         piece = np.empty((min(rows, count - start), *mechanism.report_format.shape), mechanism.report_format.dtype)
@@ -140,7 +142,7 @@ def read_batch(
             raise InvalidInput(subject, "the bits after the last report", "be zero", int(packed[-1]))
         yield mechanism.report_format.validate(piece, subject, start)
     if file.read(1):
-        raise InvalidInput(subject, "its length", must, "more bytes")
+        raise InvalidInput(subject, "its length", must, Description("more bytes"))
 
 
 def batch_header(mechanism: Mechanism, count: int) -> bytes:
@@ -153,13 +155,17 @@ def _read_header(mechanism: Mechanism, header: bytes, subject: str) -> int:
     if header[:4] != MAGIC:
         raise InvalidInput(subject, "its first four bytes", f"be {MAGIC!r}", header[:4])
     if len(header) < HEADER_BYTES:
-        raise InvalidInput(subject, "its length", f"be at least {HEADER_BYTES} bytes", f"{len(header)} bytes")
+        got = Description(quantity(len(header), "byte"))
+        raise InvalidInput(subject, "its length", f"be at least {HEADER_BYTES} bytes", got)
     if header[4] != _VERSION:
-        raise UnknownSpec(subject, "its version", f"be {_VERSION}", header[4])
+        hint = (
+            "A later version of Sfumato wrote the batch, or the batch is damaged. Upgrade Sfumato, or write it again."
+        )
+        raise UnknownSpec(subject, "its format version", f"be {_VERSION}", header[4], hint=hint)
     if header[5:8] != bytes(3):
         raise InvalidInput(subject, "bytes 5 to 7", "be zero", header[5:8])
     if header[8:40].hex() != mechanism.hash:
-        raise InvalidInput(subject, "the hash of its mechanism", f"be {mechanism.hash}", header[8:40].hex())
+        raise wrong_mechanism(subject, "its mechanism hash", mechanism.hash, header[8:40].hex())
     return int.from_bytes(header[_COUNT_OFFSET:], "little")
 
 
@@ -167,7 +173,9 @@ def _read_exactly(file: BinaryIO, size: int, subject: str, must: str) -> bytes:
     """Read ``size`` bytes, or raise InvalidInput."""
     data = file.read(size)
     if len(data) != size:
-        raise InvalidInput(subject, "its length", must, f"at least {size - len(data)} bytes fewer")
+        raise InvalidInput(
+            subject, "its length", must, Description(f"at least {quantity(size - len(data), 'byte')} fewer")
+        )
     return data
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from sfumato._core import check_keys, replacing
 from sfumato.collecting.aggregates import Aggregate
 from sfumato.collecting.sources import Source, unreadable
-from sfumato.errors import InvalidInput, UnknownSpec, file_error
+from sfumato.errors import Description, InvalidInput, UnknownSpec, file_error
 from sfumato.mechanisms import Mechanism
 
 __all__ = ["Checkpoint", "State", "state_of"]
@@ -61,23 +61,25 @@ class Checkpoint:
                 hint = "Write the reports to a file first, or leave resume out."
                 raise InvalidInput("resume", "reports", "be files, not a pipe", "-", hint=hint)
             if _name(source) in names:
-                raise InvalidInput("resume", "reports", "name each file once", _name(source))
+                hint = "Remove the duplicate, because its reports would be counted once."
+                raise InvalidInput("resume", "reports", "name each file once", _name(source), hint=hint)
             names.add(_name(source))
         try:
             text = Path(path).read_text(encoding="utf-8")
         except FileNotFoundError:
             return cls.start(mechanism)
         except OSError as error:
-            raise file_error(error, str(path), "the path", "be a readable checkpoint", str(error)) from error
+            raise file_error(error, str(path), "the path", "be a readable checkpoint", Description(error)) from error
         except UnicodeDecodeError as error:
-            raise InvalidInput(str(path), "the path", "be a readable checkpoint", str(error)) from error
+            got = Description(f"a file that is not UTF-8 text ({error.reason})")
+            raise InvalidInput(str(path), "the path", "be a readable checkpoint", got) from error
         checkpoint = cls.from_json(text, str(path))
         checkpoint.counts.check(mechanism)
         for name in checkpoint.files:
             if name not in names:
-                raise InvalidInput(
-                    name, "the file", f"be listed again, because its counts are in {path}", "a list without it"
-                )
+                must = f"be in the list of files, because the checkpoint {path} includes its reports"
+                hint = "Add the file to the list, or delete the checkpoint and count all files again."
+                raise InvalidInput(name, "the file", must, Description("a list without it"), hint=hint)
         return checkpoint
 
     def done(self, source: Source, state: State) -> int | None:
@@ -88,7 +90,7 @@ class Checkpoint:
         if state != known.state:
             hint = "Restore the file, or delete the checkpoint and count all files again."
             must = "be unchanged since a part of it was counted"
-            raise InvalidInput(source.shown, "the file", must, "a changed file", hint=hint)
+            raise InvalidInput(source.shown, "the file", must, Description("a changed file"), hint=hint)
         return known.groups
 
     def extended(self, counts: Aggregate, files_done: Sequence[tuple[Source, State, int | None]]) -> Checkpoint:
@@ -100,9 +102,8 @@ class Checkpoint:
         for source, state, groups in files_done:
             if state_of(source) != state:
                 hint = "Wait until the file is complete, then count it again."
-                raise InvalidInput(
-                    source.shown, "the file", "not change while it is counted", "a changed file", hint=hint
-                )
+                got = Description("a changed file")
+                raise InvalidInput(source.shown, "the file", "not change while it is counted", got, hint=hint)
             if source.pipe is None:
                 files[_name(source)] = _File(state, groups)
         return Checkpoint(self.counts.merge(counts), files)
@@ -127,11 +128,14 @@ class Checkpoint:
         try:
             document = json.loads(text)
         except ValueError as error:
-            raise InvalidInput(shown, "the document", "be JSON", str(error)) from None
+            hint = "Pass the path of a checkpoint, or delete the file and count all files again."
+            got = Description(f"invalid JSON ({error})")
+            raise InvalidInput(shown, "the checkpoint", "be JSON", got, hint=hint) from None
         check_keys(shown, "the document", document, required=("format", "version", "counts", "files"))
         if document["format"] != _FORMAT or document["version"] != _VERSION:
             got = (document["format"], document["version"])
-            raise UnknownSpec(shown, "format and version", f"be {_FORMAT!r} and {_VERSION}", got)
+            hint = "Pass the path of a checkpoint, or delete the file and count all files again."
+            raise UnknownSpec(shown, "format and version", f"be {_FORMAT!r} and {_VERSION}", got, hint=hint)
         files = {
             name: _read_file(shown, entry)
             for name, entry in check_keys(

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 from sfumato._core import import_pyarrow, quantity
 from sfumato.collecting.sources import ARROW, STREAM, Source, unreadable
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 
 __all__ = ["ColumnFile", "open_columns"]
 
@@ -46,7 +46,7 @@ class ColumnFile:
         rows = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
         if sum(rows) != metadata.num_rows:
             must = f"have {quantity(metadata.num_rows, 'row')} in total, as its footer states"
-            raise InvalidInput(self.path, "its row groups", must, sum(rows))
+            raise InvalidInput(self.path, "its row groups", must, Description(quantity(sum(rows), "row")))
         return rows
 
     def batches(self, columns: Sequence[str], rows: int, row_groups: range | None = None) -> Iterator[Any]:
@@ -63,7 +63,8 @@ class ColumnFile:
                     left -= batch.num_rows
                     yield batch
                 if left:
-                    raise InvalidInput(self.path, "the file", "have as many rows as its footer states", f"{left} fewer")
+                    got = Description(f"{quantity(left, 'row')} fewer")
+                    raise InvalidInput(self.path, "the file", "have as many rows as its footer states", got)
                 return
             for whole in self._record_batches():
                 batch = whole.select(list(columns))
@@ -142,7 +143,7 @@ class _Stream:
     def check_end(self, shown: str) -> None:
         """Raise InvalidInput if the stream was truncated, or continues after its end."""
         if self._cut or self._pipe.read(1):
-            got = "a truncated stream" if self._cut else "more bytes after it"
+            got = Description("a truncated stream" if self._cut else "more bytes after it")
             hint = "Check that the program that writes the pipe finished without an error."
             raise InvalidInput(shown, "the Arrow stream", "end with its end-of-stream mark", got, hint=hint)
 
@@ -156,6 +157,6 @@ def _refusing(path: str) -> Iterator[None]:
     except InvalidInput:
         raise
     except (arrow_error, OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(
-            path, "the file", "be a complete file of the format that its name states", str(error)
-        ) from error
+        must = "be a complete file of the format that its name states"
+        hint = "Write or copy the file again."
+        raise InvalidInput(path, "the file", must, Description(error), hint=hint) from error

@@ -59,20 +59,22 @@ def aggregate_files(
     progress: ProgressCallback | None = None,
     threads: int | None = None,
 ) -> Aggregate:
-    """Count the reports of any number of files exactly, on all cores and in bounded memory.
+    """Count the reports in any number of files, on all cores and in bounded memory.
 
     Parameters
     ----------
     mechanism
         The mechanism that produced the reports.
     paths
-        Report files (Parquet, Arrow, binary batches) and files of counts (.json), which are merged.
+        Path of one file, or a sequence of paths: report files (Parquet, Arrow or binary batches), and ``.json`` files
+        with counts from :meth:`Aggregate.to_json`, which are added.
     resume
-        Path of a checkpoint. Reports that it already includes are not counted again. The checkpoint is replaced
-        atomically every few seconds. If the process ends early, the same call continues from there. Files may be added
-        to ``paths``.
+        Path of a checkpoint file, which the function creates and replaces every few seconds. If the process ends early,
+        repeat the call with the same checkpoint: reports that it includes are not counted again. A repeated call may
+        list more files, but not fewer. The default is no checkpoint.
     progress
-        A function that is called after every piece with a :class:`Progress`: the number of reports counted so far.
+        A function that is called with a :class:`Progress` after each piece: the number of reports counted so far. The
+        default is none.
     threads
         The number of threads. The default is one per core.
 
@@ -84,7 +86,7 @@ def aggregate_files(
     Raises
     ------
     InvalidInput
-        If a report is invalid, or a file is damaged, belongs to another mechanism, or changed since it was counted.
+        If a report is invalid, or a file is damaged, has reports of another mechanism, or changed since it was counted.
     MissingFile
         If a file does not exist.
 

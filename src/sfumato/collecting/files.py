@@ -22,9 +22,10 @@ import numpy.typing as npt
 from sfumato._core import PIPE, import_pyarrow, writing
 from sfumato.collecting.batch import read_batch, write_batch
 from sfumato.collecting.columns import ColumnFile, open_columns
+from sfumato.collecting.hashes import wrong_mechanism
 from sfumato.collecting.lines import read_lines, write_lines
 from sfumato.collecting.sources import ARROW, LINES, PARQUET, Source, source_of, suffix_of
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms import REPORT_COLUMN, Mechanism
 
 __all__ = [
@@ -42,14 +43,15 @@ BATCH = (".sfb",)
 REPORT_SUFFIXES = PARQUET + ARROW + BATCH
 #: Key of the mechanism's hash in the metadata of a column file.
 METADATA_KEY = b"sfumato.mechanism"
+_NEXT_STEP = "Pass the mechanism that produced the reports, and a file that write_reports or privatize wrote."
 
 
 def write_reports(
     mechanism: Mechanism, reports: Any, path: Path | str, *, column: str = REPORT_COLUMN, piped: str = ".sfb"
 ) -> int:
-    """Write reports to a file.
+    """Write reports to a file in the format that its suffix names.
 
-    The file is written as a whole or not at all.
+    If a report is invalid or the process ends early, no file is written, and an existing file stays as it is.
 
     Parameters
     ----------
@@ -59,22 +61,22 @@ def write_reports(
         An array, a column of pandas, polars or Arrow, or an iterator of such pieces. Every report is checked. The same
         reports give the same file, however they are divided into pieces.
     path
-        Path of the file. Its suffix determines the format: Parquet, Arrow or the binary batch. ``-`` is standard
-        output.
+        Path of the file. The suffix selects the format: Parquet (``.parquet``, ``.pq``), Arrow (``.arrow``,
+        ``.feather``, ``.ipc``) or the binary batch (``.sfb``). ``-`` is standard output.
     column
         Name of the column of reports in Parquet and Arrow files.
     piped
-        Format on standard output, as a suffix.
+        Format on standard output: one of the suffixes above, or ``".lines"`` for one report per line of text.
 
     Returns
     -------
     int
-        The number of reports.
+        The number of reports that were written.
 
     Raises
     ------
     InvalidInput
-        If a report is not a report of the mechanism. Nothing is written.
+        If a report is not a report of the mechanism, or the suffix is unknown. Nothing is written.
 
     Examples
     --------
@@ -109,30 +111,31 @@ def rows_by_group(source: Source) -> list[int] | None:
 def read_reports(
     mechanism: Mechanism, path: Path | str | Source, *, column: str = REPORT_COLUMN, row_groups: range | None = None
 ) -> Iterator[npt.NDArray[Any]]:
-    """Yield the reports of a file in arrays of bounded size.
+    """Yield the reports of a file as arrays of bounded size, so that large files fit in memory.
 
-    Every report is checked.
+    The function checks every report.
 
     Parameters
     ----------
     mechanism
         The mechanism that produced the reports.
     path
-        A Parquet or Arrow file, a binary batch, or ``-`` for standard input.
+        Path of a file that :func:`write_reports` wrote: Parquet, Arrow or a binary batch. ``-`` is standard input.
     column
         Name of the column of reports in Parquet and Arrow files.
     row_groups
-        Row groups of a Parquet file to read. The default is all.
+        Indices of the row groups of a Parquet file to read, from 0. The default is all.
 
     Yields
     ------
     numpy.ndarray
-        The next reports.
+        The next reports, in the order of the file: unsigned integers, or one row of bytes per report.
 
     Raises
     ------
     InvalidInput
-        If the file belongs to another mechanism, is damaged, or has an invalid report. The message names file and row.
+        If the file is damaged, has reports of another mechanism, or has an invalid report. The message names the file
+        and the row.
     MissingFile
         If the file does not exist.
 
@@ -209,18 +212,12 @@ def _check_schema(mechanism: Mechanism, file: ColumnFile, column: str) -> None:
     column_type = file.type_of(column)
     mechanism_hash = file.metadata.get(METADATA_KEY)
     if mechanism_hash != mechanism.hash.encode():
-        name = METADATA_KEY.decode()
-        got = "none" if mechanism_hash is None else mechanism_hash.decode(errors="replace")
-        raise InvalidInput(
-            file.path,
-            f"the hash of the mechanism in its metadata ({name})",
-            f"be {mechanism.hash}",
-            got,
-            hint="Use the mechanism that produced the reports, and files that write_reports or privatize wrote.",
-        )
+        where = f"the mechanism hash in its metadata ({METADATA_KEY.decode()})"
+        stored_hash = None if mechanism_hash is None else mechanism_hash.decode(errors="replace")
+        raise wrong_mechanism(file.path, where, mechanism.hash, stored_hash, next_step=_NEXT_STEP)
     kind = _column_type(mechanism)
     if column_type != kind:
-        raise InvalidInput(file.path, f"the column {column!r}", f"have the type {kind}", str(column_type))
+        raise InvalidInput(file.path, f"the column {column!r}", f"have the type {kind}", Description(column_type))
 
 
 def _from_arrow(mechanism: Mechanism, column: Any, path: str, first_row: int) -> npt.NDArray[Any]:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from sfumato._core import Integers, checked_type
+from sfumato._core import Integers, checked_type, quantity
 from sfumato.collecting.aggregates import Aggregate
 from sfumato.domain import At, Coded, Numbers, is_missing, library, read_column
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms import Mechanism
 
 __all__ = ["aggregate_groups"]
@@ -18,7 +18,7 @@ _FUNCTION = "aggregate_groups"
 
 
 def aggregate_groups(mechanism: Mechanism, reports: Any, by: Any) -> dict[Any, Aggregate]:
-    """Count reports exactly for each public group of people.
+    """Count reports separately for each group of people, such as each region.
 
     Parameters
     ----------
@@ -27,13 +27,13 @@ def aggregate_groups(mechanism: Mechanism, reports: Any, by: Any) -> dict[Any, A
     reports
         An array of reports, or a column of pandas, polars or Arrow.
     by
-        Group of each report: a list or a column of the same length. Groups are public: the mechanism protects the value
-        of a person, not the group.
+        Group of each report: a list or a column of the same length, with numbers, strings or tuples. Groups are public:
+        the mechanism protects the value of a person, but not the group.
 
     Returns
     -------
     dict
-        The :class:`Aggregate` of each group, sorted by group, for :func:`estimate_groups`.
+        The :class:`Aggregate` of each group, sorted by group. Pass it to :func:`estimate_groups`.
 
     Raises
     ------
@@ -55,7 +55,12 @@ def aggregate_groups(mechanism: Mechanism, reports: Any, by: Any) -> dict[Any, A
         raise InvalidInput(_FUNCTION, "by", "have the index of the reports", by.index, hint=hint)
     groups, codes = _codes(by)
     if len(codes) != len(array):
-        raise InvalidInput(_FUNCTION, "by", f"have one group per report, {len(array)} in total", len(codes))
+        raise InvalidInput(
+            _FUNCTION,
+            "by",
+            f"have one group per report, {len(array)} in total",
+            Description(quantity(len(codes), "group")),
+        )
     order = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes, minlength=len(groups))).tolist()
     aggregates, start = {}, 0
@@ -91,7 +96,7 @@ def _codes(by: Any) -> tuple[list[Any], Integers]:
     try:
         codes = np.fromiter((places_of.setdefault(item, len(places_of)) for item in items), np.int64, len(items))
     except TypeError as error:
-        raise InvalidInput(_FUNCTION, "every group", "be a number, a string or a tuple", str(error)) from None
+        raise InvalidInput(_FUNCTION, "every group", "be a number, a string or a tuple", Description(error)) from None
     return _sort(list(places_of), codes)
 
 

@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import quantity
-from sfumato.errors import InvalidInput, UnknownSpec
+from sfumato.collecting.hashes import wrong_mechanism
+from sfumato.errors import Description, InvalidInput, UnknownSpec
 from sfumato.mechanisms import Mechanism
 
 __all__ = ["BEGINNING", "read_lines", "write_lines"]
@@ -56,7 +57,7 @@ def read_lines(mechanism: Mechanism, file: BinaryIO, subject: str) -> Iterator[n
         count += len(lines)
     last = _last_line(count)
     if line != last or file.read(1):
-        got = "more lines after it" if line == last else line
+        got = Description("more lines after it") if line == last else line
         must = f"be {last.decode().strip()!r}, the number of reports before it"
         hint = "Check that the program that writes the pipe finished without an error."
         raise InvalidInput(subject, "its last line", must, got, hint=hint)
@@ -79,9 +80,8 @@ def _check_header(mechanism: Mechanism, line: bytes, subject: str) -> None:
         hint = "Write the reports again with this release of Sfumato."
         raise UnknownSpec(subject, "the format version in its first line", f"be {_VERSION}", version, hint=hint)
     if line != _header(mechanism):
-        raise InvalidInput(
-            subject, "the hash of its mechanism", f"be {mechanism.hash}", mechanism_hash.removesuffix("\n")
-        )
+        stored_hash = mechanism_hash.removesuffix("\n")
+        raise wrong_mechanism(subject, "the mechanism hash in its first line", mechanism.hash, stored_hash)
 
 
 def _lines(reports: npt.NDArray[Any]) -> list[bytes]:

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from sfumato._core import PIPE
 from sfumato.collecting.batch import MAGIC
 from sfumato.collecting.lines import BEGINNING
-from sfumato.errors import InvalidInput, UnreadableFile, file_error
+from sfumato.errors import Description, InvalidInput, UnreadableFile, file_error
 
 __all__ = [
     "ARROW",
@@ -95,12 +95,12 @@ def source_of(path: Path | str, known: Sequence[str]) -> Source:
         return Source(_STANDARD_INPUT, "", whole)
     if not beginning:
         hint = "Check that the program that writes the pipe finished without an error."
-        raise InvalidInput(_STANDARD_INPUT, "the pipe", "not be empty", "nothing", hint=hint)
+        raise InvalidInput(_STANDARD_INPUT, "the pipe", "not be empty", Description("nothing"), hint=hint)
     raise InvalidInput(
         _STANDARD_INPUT,
         "the data",
         f"have one of the formats {', '.join(formats)}",
-        f"data that begin with {beginning!r}",
+        Description(f"data that begin with {beginning!r}"),
     )
 
 
@@ -115,7 +115,8 @@ def suffix_of(path: Path | str, known: Sequence[str]) -> str:
 def standard_input() -> BinaryIO:
     """Return standard input as a binary stream."""
     if sys.stdin is None:
-        raise InvalidInput(_STANDARD_INPUT, "the pipe", "be open", "nothing")
+        hint = "Pass the path of a file instead of -."
+        raise InvalidInput(_STANDARD_INPUT, "the pipe", "be open", Description("nothing"), hint=hint)
     return sys.stdin.buffer
 
 

@@ -49,7 +49,7 @@ class CollectionInfo:
         ``"open"``, ``"closed"`` or ``"archived"``.
     submission
         Credential that a client needs to submit reports: ``"open"`` (none), ``"key"`` (the collection key) or
-        ``"token"`` (a one-time token per submission).
+        ``"token"`` (a one-time token per report).
     reports
         Number of reports that the collector has counted.
     previous
@@ -303,7 +303,7 @@ class Client:
         self._json("PATCH", _path(collection), change)
 
     def tokens(self, collection: str, count: int) -> list[str]:
-        """Create one-time tokens, each of which admits one submission. Requires an admin token.
+        """Create one-time tokens, each of which admits one report. Requires an admin token.
 
         Parameters
         ----------

@@ -297,8 +297,8 @@ class LocalPriors:
         Parameters
         ----------
         values
-            One value of the domain per user, in the order of the priors: a list, an array, or a column of pandas, polars
-            or Arrow.
+            One value of the domain per user, in the order of the priors: a list, an array, or a column of pandas,
+            polars or Arrow.
         stream
             Source of random words for simulations and tests, such as :class:`InsecureSeeded`. The default is the secure
             randomness of the operating system.

@@ -61,9 +61,9 @@ def privatize(mechanism: Mechanism, frame: DataFrame, path: str, column: Columns
         Hadoop path of the new table, a folder of Parquet files. It must not exist, and its file system must rename a
         folder in one step.
     column
-        Name of the column that holds the values. If the domain is a product or a grid, pass a sequence with the names of
-        the columns that hold its parts. The default is all columns; a domain without parts then needs a DataFrame with
-        exactly one column.
+        Name of the column that holds the values. If the domain is a product or a grid, pass a sequence with the names
+        of the columns that hold its parts. The default is all columns; a domain without parts then needs a DataFrame
+        with exactly one column.
 
     Returns
     -------
@@ -106,8 +106,8 @@ def privatize_files(
         Hadoop path of the new table, a folder of Parquet files. It must not exist, and its file system must rename a
         folder in one step.
     column
-        Name of the column that holds the values. If the domain is a product or a grid, pass a sequence with the names of
-        the columns that hold its parts. The default is all columns; a domain without parts then needs files with
+        Name of the column that holds the values. If the domain is a product or a grid, pass a sequence with the names
+        of the columns that hold its parts. The default is all columns; a domain without parts then needs files with
         exactly one column.
 
     Returns

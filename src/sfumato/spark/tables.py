@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sfumato.collecting import METADATA_KEY, REPORT_COLUMN
-from sfumato.errors import InvalidInput
+from sfumato.collecting import METADATA_KEY, REPORT_COLUMN, wrong_mechanism
+from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms import Mechanism
 from sfumato.spark.sessions import hadoop
 
@@ -68,9 +68,8 @@ def read_parquet(spark: SparkSession, *paths: str) -> DataFrame:
     try:
         return spark.read.option("parquet.page.verify-checksum.enabled", "true").parquet(*paths)
     except AnalysisException as error:
-        raise InvalidInput(
-            ", ".join(paths), "the path", "name Parquet files or folders with them", str(error)
-        ) from error
+        must, got = "name Parquet files or folders with them", Description(error)
+        raise InvalidInput(", ".join(paths), "the path", must, got) from error
 
 
 def check_table(mechanism: Mechanism, table: DataFrame) -> None:
@@ -79,9 +78,15 @@ def check_table(mechanism: Mechanism, table: DataFrame) -> None:
         raise InvalidInput("aggregate on Spark", "the column", f"be one of {table.columns}", REPORT_COLUMN)
     stored_hash = table.schema[REPORT_COLUMN].metadata.get(_KEY)
     if stored_hash != mechanism.hash:
-        where = f"the hash of the mechanism in the metadata of its column ({_KEY})"
-        hint = "Read the reports with sfumato.spark.read_table, or use the mechanism that produced them."
-        raise InvalidInput("aggregate on Spark", where, f"be {mechanism.hash}", stored_hash, hint=hint)
+        where = f"the mechanism hash in the metadata of its column ({_KEY})"
+        raise wrong_mechanism(
+            "aggregate on Spark",
+            where,
+            mechanism.hash,
+            stored_hash,
+            cause="The reports were produced by another mechanism, or another program made the DataFrame.",
+            next_step="Pass the mechanism that produced the reports, and read them with sfumato.spark.read_table.",
+        )
 
 
 def _check_footer(mechanism: Mechanism, spark: SparkSession, file: str) -> None:
@@ -96,13 +101,13 @@ def _check_footer(mechanism: Mechanism, spark: SparkSession, file: str) -> None:
     finally:
         reader.close()
     if stored_hash != mechanism.hash:
-        where = f"the hash of the mechanism in its metadata ({_KEY})"
-        got = "none" if stored_hash is None else stored_hash
-        hint = "Use the mechanism that produced the reports."
-        raise InvalidInput(file, where, f"be {mechanism.hash}", got, hint=hint)
+        where = f"the mechanism hash in its metadata ({_KEY})"
+        raise wrong_mechanism(file, where, mechanism.hash, stored_hash)
     kind = _type_of(schema) if schema.containsField(REPORT_COLUMN) else "missing"
     if kind != _parquet_type(mechanism):
-        raise InvalidInput(file, f"the column {REPORT_COLUMN!r}", f"have the type {_parquet_type(mechanism)}", kind)
+        raise InvalidInput(
+            file, f"the column {REPORT_COLUMN!r}", f"have the type {_parquet_type(mechanism)}", Description(kind)
+        )
 
 
 def _type_of(schema: Any) -> str:

@@ -72,8 +72,8 @@ def us_grid(folder: Path | None) -> Loaded[Floats]:
     The function uses the first data in this list that the folder has:
 
     1. ``loc-gowalla_totalCheckins.txt`` or ``.txt.gz``: the original file.
-    2. ``gowalla_world_256x256.npz`` and ``gowalla_us_grid_125x350_subset.npz``: a coarse map of all check-ins, which the
-       function divides in proportion to a subset. This is a stand-in for the original.
+    2. ``gowalla_world_256x256.npz`` and ``gowalla_us_grid_125x350_subset.npz``: a coarse map of all check-ins, which
+       the function divides in proportion to a subset. This is a stand-in for the original.
     3. No file: an invented map of cities, also a stand-in.
 
     Parameters

@@ -16,7 +16,9 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
+from sfumato._core import import_pyarrow
 from sfumato.collecting import Aggregate
+from sfumato.errors import MissingExtra
 from sfumato.estimation import Estimate
 from sfumato.server.api.administration import require_admin
 from sfumato.server.api.collections import Collection
@@ -51,8 +53,14 @@ _OVER = ("unauthorized", "not-found")
 
 def as_parquet(estimate: Estimate, confidence: float) -> bytes:
     """Return the estimate as a Parquet file, with the same table as ``sfumato estimate -o estimate.parquet``."""
-    from pyarrow import parquet
-
+    try:
+        parquet = import_pyarrow("an estimate as Parquet", "pyarrow.parquet")
+    except MissingExtra:
+        raise ApiError(
+            "unsupported-type",
+            "the collector cannot write Parquet files, because pyarrow is not installed. Request the estimate as JSON, "
+            "or ask its operator to run: pip install 'sfumato[arrow]'",
+        ) from None
     file = io.BytesIO()
     parquet.write_table(estimate.to_arrow(confidence), file)
     return file.getvalue()

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from sfumato.collecting import Aggregate
-from sfumato.errors import SfumatoError
+from sfumato.errors import InvalidInput, SfumatoError
 from sfumato.estimation import Estimate, estimate
 from sfumato.mechanisms import Mechanism
 from sfumato.server.http.responses import ApiError
@@ -80,8 +80,15 @@ def cached_estimate(mechanism: Mechanism, counts: Aggregate, method: str) -> byt
 
 
 def in_words(error: SfumatoError) -> str:
-    """Return the message of an error without the rejected value, which may be the repr of a whole mechanism."""
-    return str(error).removeprefix("estimate: ").partition("; got ")[0]
+    """Return the message of an error without the rejected value, which may be the repr of a whole mechanism.
+
+    >>> from sfumato.errors import InvalidInput
+    >>> in_words(InvalidInput("estimate", "epsilon", "be more than 0", 0, hint="Choose a larger epsilon."))
+    'epsilon must be more than 0. Choose a larger epsilon.'
+    """
+    message, _, _ = str(error).removeprefix("estimate: ").partition("; got ")
+    hint = error.hint if isinstance(error, InvalidInput) else None
+    return message if hint is None else f"{message}. {hint}"
 
 
 def estimate_of(mechanism: Mechanism, cached: bytes) -> Estimate:
