@@ -366,7 +366,7 @@ def test_files_without_a_value_are_refused_in_every_format(collected: Path, caps
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("v,v\nflu,flu\n", "values.csv: the column 'v' must occur once in the header; got '2 columns of that name'"),
+        ("v,v\nflu,flu\n", "values.csv: the column 'v' must occur once in the header; got 2 columns of that name"),
         ("a;v\n1;flu\n", "the column must be one of 'a;v' (commas separate the cells); got 'v'"),
         ("a\tv\n1\tflu\n", "(commas separate the cells); got 'v'"),
         ("a,b\n1,flu\n", "the column must be one of 'a', 'b'; got 'v'"),

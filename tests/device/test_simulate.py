@@ -215,7 +215,7 @@ def test_a_billion_people_have_the_predicted_error(mechanism: Mechanism) -> None
     """The mean squared error of 100 collections has a relative deviation of 5%; 35% is beyond α = 1e-6."""
     runs = [sf.simulate(mechanism, n=10**9, truth="zipf", seed=seed) for seed in range(100)]
     assert not any(run.one_by_one for run in runs)
-    assert runs[0].how == "the counts were drawn from their exact law"
+    assert runs[0].how == "the counts were drawn from their exact distribution"
     assert np.mean([run.l2 for run in runs]) == pytest.approx(runs[0].predicted_l2, rel=0.35)
     assert 0.91 < np.mean([run.coverage for run in runs]) < 0.99
 
@@ -225,7 +225,7 @@ def test_a_mechanism_without_a_law_of_counts_is_simulated_one_by_one() -> None:
     assert sf.simulate(nested, n=1000).one_by_one
     with pytest.raises(
         InvalidInput,
-        match="one_by_one must be True or None, because the law of the counts of nested-subsets is not known",
+        match="one_by_one must be True or None, because the distribution of the counts of nested-subsets is not known",
     ):
         sf.simulate(nested, n=1000, one_by_one=False)
     assert sf.simulate(RandomizedResponse(DOMAIN, 1), n=1000, one_by_one=False).how.startswith("the counts were drawn")

@@ -85,9 +85,9 @@ def test_a_truncated_column_file_is_refused_by_name(suffix: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b\n1,2\n3\n", "row 1 (line 3) must have 2 cells; got 1"),
-        ("a,b\n1,2,3\n", "row 0 (line 2) must have 2 cells; got 3"),
-        ("a,b\n1,2\n\n3,4\n", "row 1 (line 3) must have 2 cells; got 0"),
+        ("a,b\n1,2\n3\n", "row 1 (line 3) must have 2 cells, one per column of the header; got 1 cell"),
+        ("a,b\n1,2,3\n", "row 0 (line 2) must have 2 cells, one per column of the header; got 3 cells"),
+        ("a,b\n1,2\n\n3,4\n", "row 1 (line 3) must have 2 cells, one per column of the header; got 0 cells"),
         ('a,b\n1,"2\n', "line 2 must be well-formed CSV"),
         ('a,b\n1,"2"x\n', "line 2 must be well-formed CSV"),
     ],

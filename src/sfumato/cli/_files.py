@@ -17,7 +17,7 @@ import click
 
 from sfumato._core import PIPE
 from sfumato.collecting import standard_input
-from sfumato.errors import InvalidInput, SfumatoError
+from sfumato.errors import Description, InvalidInput, SfumatoError
 
 if TYPE_CHECKING:
     from sfumato.auditing import Certificate
@@ -157,7 +157,7 @@ def read_bytes(path: str) -> bytes:
     data = standard_input().read()
     if not data.strip():
         hint = "Check that the program before the pipe succeeded."
-        raise InvalidInput(named(path, "input"), "the pipe", "not be empty", "nothing", hint=hint)
+        raise InvalidInput(named(path, "input"), "the pipe", "not be empty", Description("nothing"), hint=hint)
     return data
 
 
@@ -187,7 +187,8 @@ def read_policy(path: str) -> Policy:
         content = data.decode("utf-8-sig")
         document = json.loads(content) if content.lstrip().startswith("{") else tomllib.loads(content)
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(shown, "the content", "be a policy document in TOML or JSON", str(error)) from None
+        got = Description(f"a document that the parser rejects ({error})")
+        raise InvalidInput(shown, "the content", "be a policy in TOML or JSON", got) from None
     with _naming(shown):
         return policy_from_dict(document, base=Path())
 
@@ -238,7 +239,8 @@ def read_prior(path: str, domain: Domain) -> list[float] | dict[object, float]:
     except ValueError:
         pass
     must = "be a frequency, or a value and its frequency separated by a comma"
-    raise InvalidInput(shown, "every line", must, rows[:1])
+    hint = "Give one line per value of the domain, such as 0.25 or yes,0.25, without a header."
+    raise InvalidInput(shown, "every line", must, rows[:1], hint=hint)
 
 
 def label_of(domain: Domain, argument: str) -> object:

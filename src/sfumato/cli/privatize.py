@@ -85,7 +85,7 @@ def _privatize_here(
     """Randomize the values in this process; return the number of reports."""
     from sfumato.collecting import write_reports
     from sfumato.device import privatize_indices, read_values
-    from sfumato.errors import InvalidInput
+    from sfumato.errors import Description, InvalidInput
 
     with progress_bar("privatizing") as progress:
 
@@ -97,7 +97,9 @@ def _privatize_here(
                 progress(Progress(total, None, "values"))
                 yield reports
             if total == 0:  # an empty input is almost certainly a mistake
-                raise InvalidInput(named(values, "input"), "the file", "hold at least one value", "a file with none")
+                raise InvalidInput(
+                    named(values, "input"), "the file", "hold at least one value", Description("an empty file")
+                )
 
         return write_reports(sampler, pieces(), output, piped=piped)
 

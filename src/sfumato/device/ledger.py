@@ -51,6 +51,7 @@ from sfumato.domain import Domain, checked_domain
 from sfumato.errors import (
     BudgetExceeded,
     CannotCompose,
+    Description,
     InvalidInput,
     LimitExceeded,
     NoAnswer,
@@ -736,7 +737,8 @@ class Ledger:
         known = Ledger.from_json(text).releases if is_ledger else ()
         if len(known) > len(self._releases) or not all(map(_continues, self._releases, known)):
             must = "hold only releases that this ledger has"
-            got = f"{quantity(len(known), 'release')} in the file, {len(self._releases)} in this ledger"
+            in_file = quantity(len(known), "release")
+            got = Description(f"{in_file} in the file, {len(self._releases)} in this ledger")
             hint = "Nothing was saved. Send no report of this ledger; load the file and answer again."
             raise InvalidInput(str(path), "the file", must, got, hint=hint)
 
@@ -762,9 +764,10 @@ class Ledger:
         try:
             text = Path(path).read_text(encoding="utf-8")
         except OSError as error:
-            raise file_error(error, str(path), "the file", "be a readable ledger", str(error)) from error
+            raise file_error(error, str(path), "the file", "be a readable ledger", Description(error)) from error
         except UnicodeDecodeError as error:
-            raise InvalidInput(str(path), "the file", "be a readable ledger", str(error)) from None
+            got = Description(f"a file that is not UTF-8 text ({error.reason})")
+            raise InvalidInput(str(path), "the file", "be a readable ledger", got) from None
         return cls.from_json(text)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -961,8 +964,8 @@ def _check_name(subject: str, parameter: str, name: object) -> None:
 def _restored(mechanism: Mechanism, report: bytes) -> npt.NDArray[Any]:
     """Return a stored report as an array with one row."""
     if len(report) != (mechanism.bits + 7) // 8:
-        must = f"have {(mechanism.bits + 7) // 8} bytes"
-        raise InvalidInput("a ledger", "the stored report", must, f"{len(report)} bytes")
+        must = f"have {quantity((mechanism.bits + 7) // 8, 'byte')}"
+        raise InvalidInput("a ledger", "the stored report", must, Description(quantity(len(report), "byte")))
     if mechanism.report_format.shape:
         array = np.frombuffer(report, np.uint8).reshape(1, -1).copy()
     else:

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from sfumato._core import Epsilon, EpsilonLike, Floats, Words, core_count, floor_of_ratio, quantity, read_integer
 from sfumato.auditing import Channel
 from sfumato.domain import Domain, align, checked_domain, labels_domain, library
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 from sfumato.estimation import EventEstimate, Events
 from sfumato.mechanisms import TOTAL, TOTAL_BITS, Draws, Field, Layout, reports_to_column
 from sfumato.policy import Prior
@@ -201,7 +201,8 @@ class LocalPriors:
         _check_declared(prior_source)
         self.domain = Domain([0, 1]) if domain is None else checked_domain("LocalPriors", domain)
         if len(self.domain) != 2:
-            raise InvalidInput("LocalPriors", "domain", "have exactly two values", len(self.domain))
+            got = Description(quantity(len(self.domain), "value"))
+            raise InvalidInput("LocalPriors", "domain", "have exactly two values", got)
         self.epsilon = Epsilon(epsilon, subject="LocalPriors")
         self.prior_source = prior_source
         self._users = labels_domain(priors, "LocalPriors", "priors")
@@ -464,13 +465,16 @@ class LocalPriors:
         labels = labels_domain(entries, "LocalPriors", parameter)
         if labels is not None and len(labels) < len(self._users):
             without = next(user for user in self._users if user not in labels)
-            raise InvalidInput("LocalPriors", parameter, "have one entry per user", f"no entry for {without!r}")
+            got = Description(f"no entry for {without!r}")
+            raise InvalidInput("LocalPriors", parameter, "have one entry per user", got)
         return align(self._users, entries, "LocalPriors", parameter)
 
     def _check_count(self, parameter: str, count: int) -> None:
         """Raise InvalidInput unless there is one entry per user."""
         if count != len(self):
-            raise InvalidInput("LocalPriors", parameter, f"have {quantity(len(self), 'entry')}, one per user", count)
+            must = f"have {quantity(len(self), 'entry')}, one per user"
+            got = Description(quantity(count, "entry") if count >= 0 else "an array with several dimensions")
+            raise InvalidInput("LocalPriors", parameter, must, got)
 
 
 def _posterior(prior: Floats, likelihoods: Floats) -> Floats:
@@ -500,7 +504,9 @@ def _fixed_point(parameter: str, priors: Any) -> Words:
     except (TypeError, ValueError):
         raise InvalidInput("LocalPriors", parameter, "be a sequence of numbers in [0, 1]", priors) from None
     if array.ndim != 1 or len(array) == 0:
-        raise InvalidInput("LocalPriors", parameter, "be a sequence of at least one number", f"shape {array.shape}")
+        raise InvalidInput(
+            "LocalPriors", parameter, "be a sequence of at least one number", Description(f"shape {array.shape}")
+        )
     wrong = ~((array >= 0) & (array <= 1))
     if wrong.any():
         user = int(wrong.argmax())

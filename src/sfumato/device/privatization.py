@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Progress, ProgressCallback, checked_type, core_count
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms import BitDraws, Mechanism, reports_to_column
 from sfumato.randomness import AUXILIARY, MAIN, SecureStream, Stream, WordReader, first_block, keystream, secure
 
@@ -148,7 +148,7 @@ def _checked_out(mechanism: Mechanism, count: int, out: npt.NDArray[Any] | None)
     if out is None:
         return np.empty(shape, dtype)
     if out.shape != shape or out.dtype != dtype or not out.flags.c_contiguous or not out.flags.writeable:
-        got = f"{out.dtype} of shape {out.shape}"
+        got = Description(f"an array of {out.dtype} with shape {out.shape}")
         raise InvalidInput("privatize", "out", f"be a writable contiguous {dtype} array of shape {shape}", got)
     return out
 

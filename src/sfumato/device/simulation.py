@@ -1,7 +1,7 @@
 """The verb ``simulate``: a whole collection, from people to estimate, compared with its predicted error.
 
 The same exact sampler that privatizes values also draws the people from the true distribution, as a table with one
-row. For large numbers of people, the counts are drawn from their exact law instead. Simulations use insecure
+row. For large numbers of people, the counts are drawn from their exact distribution instead. Simulations use insecure
 randomness and contain no data of real people.
 """
 
@@ -103,10 +103,10 @@ class Simulation(FrozenData, Result):
     def how(self) -> str:
         """Sentence that says whether every report was drawn, or the counts directly from their distribution."""
         if not self.one_by_one:
-            return "the counts were drawn from their exact law"
+            return "the counts were drawn from their exact distribution"
         if self.estimate.n <= _MOST_ONE_BY_ONE or count_law_for(self.mechanism) is not None:
             return "every report was drawn"
-        return f"every report was drawn, because the law of the counts of {self.mechanism.name} is not known"
+        return f"every report was drawn, because the distribution of the counts of {self.mechanism.name} is not known"
 
     @property
     def l2(self) -> float:
@@ -293,7 +293,7 @@ def simulate(
     stream = InsecureSeeded(seed)
     law = None if one_by_one or (one_by_one is None and n <= _MOST_ONE_BY_ONE) else count_law_for(mechanism)
     if law is None and one_by_one is False:
-        must = f"be True or None, because the law of the counts of {mechanism.name} is not known"
+        must = f"be True or None, because the distribution of the counts of {mechanism.name} is not known"
         raise InvalidInput("simulate", "one_by_one", must, one_by_one)
     if law is None:
         counts = _counted_one_by_one(mechanism, distribution, n, stream, progress)

@@ -21,9 +21,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
+from sfumato._core import quantity
 from sfumato.collecting import ARROW, PARQUET, STREAM, Source, open_columns, source_of
 from sfumato.domain import Domain
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 
 __all__ = ["read_values"]
 
@@ -93,9 +94,8 @@ def _places(names: list[str], header: Sequence[str], path: str, hint: str = "") 
     for name in names:
         times = list(header).count(name)
         if times > 1:
-            raise InvalidInput(
-                path, f"the column {name!r}", "occur once in the header", f"{times} columns of that name"
-            )
+            got = Description(f"{times} columns of that name")
+            raise InvalidInput(path, f"the column {name!r}", "occur once in the header", got)
         if times == 0:
             raise InvalidInput(path, "the column", f"be one of {shown}{hint}", name)
     return [list(header).index(name) for name in names] or [0]
@@ -127,7 +127,9 @@ def _text(source: Source, newline: str) -> Iterator[TextIO]:
             yield text_file
     except UnicodeDecodeError as error:
         hint = "Save the file with the encoding UTF-8."
-        raise InvalidInput(source.shown, "the file", "be UTF-8 text", str(error), hint=hint) from error
+        raise InvalidInput(
+            source.shown, "the file", "be UTF-8 text", Description(f"other bytes ({error.reason})"), hint=hint
+        ) from error
 
 
 def _from_lines(file: TextIO, path: str) -> Iterator[TextPiece]:
@@ -137,7 +139,7 @@ def _from_lines(file: TextIO, path: str) -> Iterator[TextPiece]:
         yield {"": lines}
         row += len(lines)
     if row == 0:
-        raise InvalidInput(path, "the file", "hold at least one value", "an empty file")
+        raise InvalidInput(path, "the file", "hold at least one value", Description("an empty file"))
 
 
 def _lines(file: TextIO, path: str, row: int) -> Iterator[str]:
@@ -155,7 +157,7 @@ def _from_csv(file: TextIO, names: list[str], path: str) -> Iterator[TextPiece]:
     try:
         header = next(lines, None)
         if header is None:
-            raise InvalidInput(path, "the file", "have a header line", "an empty file")
+            raise InvalidInput(path, "the file", "have a header line", Description("an empty file"))
         other = len(header) == 1 and any(mark in header[0] for mark in ";\t|")
         places = _places(names, header, path, " (commas separate the cells)" if other else "")
         row = 0
@@ -163,7 +165,8 @@ def _from_csv(file: TextIO, names: list[str], path: str) -> Iterator[TextPiece]:
             yield {name: [cells[place] for cells in piece] for name, place in zip(names or [""], places, strict=True)}
             row += len(piece)
     except csv.Error as error:
-        raise InvalidInput(path, f"line {lines.line_num}", f"be well-formed CSV ({error})", "something else") from error
+        got = Description(f"a line that the parser rejects ({error})")
+        raise InvalidInput(path, f"line {lines.line_num}", "be well-formed CSV", got) from error
 
 
 def _csv_rows(lines: Any, width: int, path: str, row: int) -> list[list[str]]:
@@ -172,7 +175,8 @@ def _csv_rows(lines: Any, width: int, path: str, row: int) -> list[list[str]]:
     for cells in itertools.islice(lines, _ROWS):
         if len(cells) != width:  # the message does not show the cells, because they may hold personal data
             where = f"row {row + len(rows)} (line {lines.line_num})"
-            raise InvalidInput(path, where, f"have {width} cell{'s' if width > 1 else ''}", len(cells))
+            must = f"have {quantity(width, 'cell')}, one per column of the header"
+            raise InvalidInput(path, where, must, Description(quantity(len(cells), "cell")))
         rows.append(cells)
     return rows
 

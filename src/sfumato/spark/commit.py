@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from sfumato._core import import_pyarrow
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 from sfumato.spark.sessions import hadoop
 
 if TYPE_CHECKING:
@@ -93,10 +93,12 @@ def _prepare_commit(spark: SparkSession, path: str) -> TableCommit:
         # resolvePath follows links and mounts, because the file system that stores the table must rename it.
         folder = filesystem.resolvePath(qualified.getParent()).toUri()
     except Py4JJavaError as error:
-        raise InvalidInput(path, "the path", "be in an existing folder", str(error.java_exception)) from error
+        got = Description(error.java_exception)
+        raise InvalidInput(path, "the path", "be in an existing folder", got) from error
     if folder.getScheme() not in _RENAMING:
         must = f"be on a file system that renames a folder in one step ({', '.join(_RENAMING)})"
-        raise InvalidInput(path, "the path", must, folder.getScheme())
+        hint = "Write to such a file system, and copy the finished table."
+        raise InvalidInput(path, "the path", must, folder.getScheme(), hint=hint)
     uri = f"{folder.getScheme()}://{folder.getAuthority() or ''}{folder.getRawPath()}".rstrip("/")
     mark = f"{spark.sparkContext.applicationId}-{os.getpid()}-{next(_numbers)}"
     return TableCommit(uri, qualified.getName(), f".{qualified.getName()}.{mark}.tmp")
@@ -113,4 +115,4 @@ def _require_absent(filesystem: Any, path: str) -> None:
     missing = import_pyarrow("a table of reports", "pyarrow.fs").FileType.NotFound
     if filesystem.get_file_info(path).type != missing:
         hint = "Choose another path, or delete the existing table."
-        raise InvalidInput(path, "the path", "not exist yet", "an existing file or folder", hint=hint)
+        raise InvalidInput(path, "the path", "not exist yet", Description("an existing file or folder"), hint=hint)

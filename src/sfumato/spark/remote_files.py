@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from sfumato.collecting import Source, suffix_of
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,21 +45,23 @@ def find_files(spark: SparkSession, paths: Sequence[str]) -> InputFiles:
 
     shown = ", ".join(paths)
     if len(set(paths)) != len(paths):
-        raise InvalidInput("Spark", "the paths", "be different", shown)
+        raise InvalidInput("Spark", "the paths", "be different", Description(shown))
     try:
         binary = spark.read.format("binaryFile").load(list(paths))
     except AnalysisException as error:
-        raise InvalidInput(shown, "the path", "be readable", str(error)) from error
+        raise InvalidInput(shown, "the path", "be readable", Description(error)) from error
     uris = binary.inputFiles()
     if not uris:
-        raise InvalidInput(shown, "the path", "contain at least one file", "an empty folder")
+        raise InvalidInput(shown, "the path", "contain at least one file", Description("an empty folder"))
     local = local_paths(uri for uri in uris if uri.startswith(_LOCAL))
     if len(local) == len(uris):
         return InputFiles(local, None, [])
     remote = binary.where(~binary["path"].startswith(_LOCAL))
     rows = remote.select("path", "length").collect()
     if len({row["path"] for row in rows}) != len(rows):  # a folder and a file in it
-        raise InvalidInput("Spark", "the paths", "list each file once, directly or through its folder", shown)
+        raise InvalidInput(
+            "Spark", "the paths", "list each file once, directly or through its folder", Description(shown)
+        )
     large = [row["path"] for row in rows if row["length"] > _MAX_REMOTE_BYTES]
     small = remote.where(binary["length"] <= _MAX_REMOTE_BYTES).select("path", "content")
     return InputFiles(local, None if len(large) == len(rows) else small, large)

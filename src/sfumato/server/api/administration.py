@@ -161,7 +161,7 @@ async def replace_key(collector: Collector, request: Request) -> JsonResponse:
     await require_admin(collector, request)
     collection = await collector.collections.get(request.path_params["id"])
     if collection.metadata.submission != "key":
-        raise ApiError("invalid", "this collection has no key, because its submission mode is not 'key'")
+        raise ApiError("invalid", "this collection has no key; only collections with submission 'key' have one")
     key = new_token(KEY)
     await collector.writer.run(lambda store: store.replace_key(collection.id, token_hash(key)))
     await collector.collections.get(collection.id, fresh=True)  # cache the new key for the next request
@@ -174,7 +174,8 @@ async def hand_out_tokens(collector: Collector, request: Request) -> JsonRespons
     body = await read_json(request, _TOKENS, collector.settings.max_bytes, collector.timeouts)
     collection = await collector.collections.get(request.path_params["id"])
     if collection.metadata.submission != "token":
-        raise ApiError("invalid", "this collection has no one-time tokens, because its submission mode is not 'token'")
+        message = "this collection has no one-time tokens; only collections with submission 'token' have them"
+        raise ApiError("invalid", message)
     tokens = [new_token(ONE_TIME) for _ in range(body.count)]
     hashes = [token_hash(token) for token in tokens]
     await collector.writer.run(lambda store: store.add_tokens(collection.id, hashes))

@@ -79,7 +79,8 @@ async def take_reports(collector: Collector, request: Request) -> JsonResponse:
     else:
         raise ApiError("unsupported-type", f"the content type must be {JSON_TYPE} or {BATCH_TYPE}")
     if spends is not None and len(reports) != 1:
-        raise ApiError("invalid", f"a one-time token allows one report, and the batch has {len(reports)}")
+        message = f"a one-time token allows one report, and the batch has {len(reports)}; send one report per token"
+        raise ApiError("invalid", message)
     name = batch.encode()
     submission = Submission(
         collection.id,
@@ -125,7 +126,8 @@ def _check_sender(collection: Collection, headers: RawHeaders) -> bytes | None:
     if submission_mode == "token":
         return secret_hash
     if not hmac.compare_digest(secret_hash, collection.key_hash or b""):
-        raise ApiError("unauthorized", "this is not the current key of this collection; it may have been replaced")
+        message = "this is not the current key of this collection, which may have been replaced; ask its owner for it"
+        raise ApiError("unauthorized", message)
     return None
 
 

@@ -144,7 +144,7 @@ async def read_body(
             while True:
                 message = await receive()
                 if message["type"] != "http.request":
-                    raise ApiError("malformed", "the connection closed before the whole body arrived")
+                    raise ApiError("malformed", "the connection closed before the whole body arrived; retry")
                 pieces.append(message.get("body", b""))
                 size += len(pieces[-1])
                 if size > most:

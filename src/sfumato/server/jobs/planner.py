@@ -124,7 +124,8 @@ def _policy(request: dict[str, Any]) -> Policy:
     policy = policy_from_dict(request["policy"])
     if len(policy.domain) > request["most_values"]:
         size, most = len(policy.domain), request["most_values"]
-        raise ApiError("invalid", f"the policy has {size} values, and this collector accepts at most {most}")
+        message = f"the policy has {size} values, and this collector accepts at most {most}; use a smaller domain"
+        raise ApiError("invalid", message)
     return policy
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 from sfumato.server.store.base import Store
 from sfumato.server.store.records import Progress, Record, Submission, SubmissionResult
 
@@ -26,7 +26,9 @@ def open_store(url: str, *, migrate: bool = True) -> Store:
         store = PostgreSQLStore(url)
     else:
         # Show only the beginning, because a URL may contain a password.
-        raise InvalidInput("the store", "its URL", "begin with sqlite:/// or postgresql://", f"{scheme}://…")
+        raise InvalidInput(
+            "the store", "its URL", "begin with sqlite:/// or postgresql://", Description(f"{scheme}://…")
+        )
     if migrate:
         store.migrate()
     return store
