@@ -133,9 +133,9 @@ class Checkpoint:
             raise InvalidInput(shown, "the checkpoint", "be JSON", got, hint=hint) from None
         check_keys(shown, "the document", document, required=("format", "version", "counts", "files"))
         if document["format"] != _FORMAT or document["version"] != _VERSION:
-            got = (document["format"], document["version"])
+            stored = (document["format"], document["version"])
             hint = "Pass the path of a checkpoint, or delete the file and count all files again."
-            raise UnknownSpec(shown, "format and version", f"be {_FORMAT!r} and {_VERSION}", got, hint=hint)
+            raise UnknownSpec(shown, "format and version", f"be {_FORMAT!r} and {_VERSION}", stored, hint=hint)
         files = {
             name: _read_file(shown, entry)
             for name, entry in check_keys(

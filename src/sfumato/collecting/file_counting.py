@@ -71,7 +71,7 @@ def aggregate_files(
     resume
         Path of a checkpoint file, which the function creates and replaces every few seconds. If the process ends early,
         repeat the call with the same checkpoint: reports that it includes are not counted again. A repeated call may
-        list more files, but not fewer. The default is no checkpoint.
+        list more files, but not fewer. By default the function writes no checkpoint.
     progress
         A function that is called with a :class:`Progress` after each piece: the number of reports counted so far. The
         default is none.

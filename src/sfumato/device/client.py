@@ -12,7 +12,7 @@ from typing import Any
 import numpy.typing as npt
 
 from sfumato.auditing import Certificate, audit
-from sfumato.collecting import Aggregate, encode_batch
+from sfumato.collecting import Aggregate, encode_batch, wrong_mechanism
 from sfumato.device.transport import CollectorRefused, CollectorUnreachable, Transport
 from sfumato.errors import InvalidInput, shown
 from sfumato.mechanisms import Mechanism, mechanism_from_spec
@@ -216,12 +216,13 @@ class Client:
             raise self._transport.unexpected(shown(document))
         mechanism = mechanism_from_spec(document["mechanism"])
         if mechanism.hash != document["mechanism_hash"]:
-            raise InvalidInput(
+            raise wrong_mechanism(
                 "Client",
-                "the mechanism's hash",
-                f"be {mechanism.hash}",
-                document["mechanism_hash"],
-                hint="Do not send reports. Ask the operator of the collector to check the collection.",
+                "the mechanism hash in the response",
+                mechanism.hash,
+                str(document["mechanism_hash"]),
+                cause="The mechanism in the response has another hash than the response states.",
+                next_step="Do not send reports. Ask the operator of the collector to check the collection.",
             )
         info = CollectionInfo(
             document["id"],

@@ -104,9 +104,9 @@ class Release:
         Serialized report, or None for a charge without a report.
     hiding
         Epsilon of a secret policy that the mechanism obeys for every distribution of the values; an audit has proved
-        it. Recorded only if ``policy`` is a secret policy that assumes particular distributions and ``classical`` is
-        None. None otherwise, if there is no such epsilon, and in ledgers of versions that did not record it.
-        :meth:`Ledger.prove` adds it to those.
+        it. The ledger records it only if ``policy`` is a secret policy that assumes particular distributions, and
+        ``classical`` is None. It is None for other releases, if no such epsilon exists, and in ledgers of earlier
+        versions, to which :meth:`Ledger.prove` adds it.
 
     Examples
     --------
@@ -207,8 +207,8 @@ class Ledger:
     ----------
     budget
         Limit for the composed policies: one policy, or several policies over different domains. The ledger rejects
-        releases that exceed the limit, and questions whose domain has no policy in the budget. The default is no limit:
-        the ledger then records every release and rejects none.
+        releases that exceed the limit, and questions whose domain has no policy in the budget. By default there is no
+        limit: the ledger records every release and rejects none.
 
     Raises
     ------

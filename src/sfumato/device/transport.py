@@ -11,7 +11,7 @@ import urllib.parse
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sfumato.errors import InvalidInput, SfumatoError
+from sfumato.errors import Description, InvalidInput, SfumatoError
 from sfumato.randomness import secure
 
 __all__ = ["CollectorRefused", "CollectorUnreachable", "Transport"]
@@ -87,9 +87,8 @@ class Transport:
     ) -> None:
         self._secure, self._host, self._port, self._base = _address(url)
         if token is not None and not _fits_a_line(token):
-            raise InvalidInput(
-                "Client", "token", "have only visible ASCII characters", "other characters"
-            )  # a secret: not shown
+            got = Description("other characters")  # the token is a secret
+            raise InvalidInput("Client", "token", "have only visible ASCII characters", got)
         if attempts < 1:
             raise InvalidInput("Client", "attempts", "be at least 1", attempts)
         if not timeout > 0:
