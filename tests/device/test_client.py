@@ -249,7 +249,7 @@ def test_a_collector_that_states_another_hash_is_not_believed(
         name, _ = client.create("health", POLICY, "rr")
         said = client._json("GET", f"/v1/collections/{name}")
         monkeypatch.setattr(client, "_json", lambda *_: {**said, "mechanism_hash": "0" * 64})
-        with pytest.raises(sf.errors.InvalidInput, match="the mechanism's hash must be"):
+        with pytest.raises(sf.errors.InvalidInput, match="the mechanism hash in the response must be"):
             client.collection(name)
 
 

@@ -275,7 +275,7 @@ def test_reports_of_another_mechanism_are_refused(cluster: SparkSession, tmp_pat
     ):
         with pytest.raises(InvalidInput, match=must):
             count()
-    with pytest.raises(InvalidInput, match="got None"):
+    with pytest.raises(InvalidInput, match="got none"):
         spark.aggregate(mechanism, cluster.sql("select 1L as report"))
     bare = values_file(tmp_path / "bare.parquet", ANSWERS)
     with pytest.raises(InvalidInput, match="got none"):

@@ -269,8 +269,8 @@ class Ledger:
 
         Some policies do not compose: a secret under a known distribution, or a prior together with another policy. The
         ledger then charges the classical LDP that the mechanism of the release satisfies. If the mechanism satisfies
-        none, the ledger charges a secret policy that an audit has proved for every distribution. It also charges these
-        policies if the stated ones compose to a policy beyond the budget, and these do not.
+        none, the ledger charges a secret policy that an audit has proved for every distribution. It also charges this
+        way if only this account stays within the budget.
         """
         releases = self._about(checked_domain("Ledger.spent", domain))
         return self._account(domain, releases).total if releases else None
@@ -280,8 +280,8 @@ class Ledger:
         """Upper bound on the epsilon of all releases about all questions together.
 
         The bound is the sum of one epsilon per question. Epsilons add because answers to different questions may be
-        correlated. The total is infinite if the policy of some release limits not all pairs of values, and its
-        mechanism is not known to satisfy a finite epsilon.
+        correlated. The total is infinite if the policy of some release leaves a pair of values without a limit,
+        and the mechanism is not known to satisfy a finite epsilon.
         """
         return sum((self._worst_case(domain) for domain in self._questions()), ZERO)
 

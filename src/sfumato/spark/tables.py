@@ -102,7 +102,8 @@ def _check_footer(mechanism: Mechanism, spark: SparkSession, file: str) -> None:
         reader.close()
     if stored_hash != mechanism.hash:
         where = f"the mechanism hash in its metadata ({_KEY})"
-        raise wrong_mechanism(file, where, mechanism.hash, stored_hash)
+        next_step = "Pass the mechanism that produced the reports, and a file that write_reports or privatize wrote."
+        raise wrong_mechanism(file, where, mechanism.hash, stored_hash, next_step=next_step)
     kind = _type_of(schema) if schema.containsField(REPORT_COLUMN) else "missing"
     if kind != _parquet_type(mechanism):
         raise InvalidInput(
