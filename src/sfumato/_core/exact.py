@@ -340,9 +340,11 @@ class Epsilon:
             return "inf"
         if not self.logs:
             return _decimal_text(self.rational)
-        terms = [_log_text(dict(self.logs))]
-        if len(terms[0]) > _LONGEST_LOG:  # the parser rejects a logarithm of such a long number
-            terms = [_log_text({prime: exponent}) for prime, exponent in self.logs]
+        together = _log_text(dict(self.logs))
+        if together is None or len(together) > _LONGEST_LOG:  # the parser rejects a logarithm of such a long number
+            terms = [_one_log_text(prime, exponent) for prime, exponent in self.logs]
+        else:
+            terms = [together]
         if self.rational:
             terms.insert(0, _decimal_text(self.rational))
         return "+".join(terms)
@@ -435,11 +437,25 @@ def _prime_exponents(argument: Fraction) -> dict[int, Fraction]:
     return exponents
 
 
-def _log_text(exponents: dict[int, Fraction]) -> str:
-    """Return ``factor*ln argument``, with the largest factor that leaves integer exponents."""
+def _log_text(exponents: dict[int, Fraction]) -> str | None:
+    """Return ``factor*ln argument``, with the largest factor that leaves integer exponents; None if it is too long."""
     scale = math.lcm(*(c.denominator for c in exponents.values()))
     factor = Fraction(math.gcd(*(int(c * scale) for c in exponents.values())), scale)
-    argument = math.prod((Fraction(p) ** int(c / factor) for p, c in exponents.items()), start=Fraction(1))
+    powers = {p: int(c / factor) for p, c in exponents.items()}
+    # An upper bound of the bits that the argument and the factor take, before either is written out.
+    bits = scale.bit_length() + sum(abs(power) * p.bit_length() for p, power in powers.items())
+    if bits > 8 * _LONGEST_LOG:
+        return None
+    argument = math.prod((Fraction(p) ** power for p, power in powers.items()), start=Fraction(1))
+    return _scaled_log_text(factor, argument)
+
+
+def _one_log_text(prime: int, exponent: Fraction) -> str:
+    """Return the logarithm of one prime, or of its inverse if the exponent is negative."""
+    return _scaled_log_text(abs(exponent), Fraction(prime) if exponent > 0 else Fraction(1, prime))
+
+
+def _scaled_log_text(factor: Fraction, argument: Fraction) -> str:
     return f"ln {argument}" if factor == 1 else f"{factor}*ln {argument}"
 
 
