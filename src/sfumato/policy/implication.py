@@ -50,7 +50,7 @@ def implies(first: Policy, second: Policy) -> bool:
     InvalidInput
         If an argument is not a policy or the domains differ.
     Undecided
-        If no exact method is known for these policies.
+        If this package has no exact method for these policies.
     LimitExceeded
         If the comparison needs a dense matrix over more than 4096 values.
 
@@ -90,7 +90,7 @@ def implies(first: Policy, second: Policy) -> bool:
         if _is_member(first, second) and first.epsilon <= second.epsilon:
             return True
     raise Undecided(
-        f"no exact method is known to decide whether a {first.kind} policy implies a {second.kind} policy. "
+        f"this package has no exact method to decide whether a {first.kind} policy implies a {second.kind} policy. "
         "Audit the mechanism under both policies instead."
     )
 

@@ -374,7 +374,7 @@ class Prior(Policy):
         """
         if not isinstance(other, Prior):
             raise CannotCompose(
-                f"a prior policy and a {other.kind} policy have no known composition rule. "
+                f"a prior policy and a {other.kind} policy have no composition rule in this package. "
                 "Use two prior policies with the same prior, or two policies on pairs of values."
             )
         if other.domain != self.domain or other.prior != self.prior:

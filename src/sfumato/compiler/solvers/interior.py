@@ -44,7 +44,7 @@ class Interior:
 def numerical_error(problem: str) -> SolverFailed:
     """Return the error of a search for which double precision is not sufficient, with advice."""
     return SolverFailed(
-        f"{problem}. This happens if an epsilon is very near 0, where double precision is not sufficient. Raise that "
+        f"{problem}. Double precision may be insufficient, for example if an epsilon is very near 0. Raise such an "
         "epsilon, or use plan(), which also compares mechanisms that need no search."
     )
 

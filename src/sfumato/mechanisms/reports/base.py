@@ -162,7 +162,7 @@ class ReportFormat(ABC):
         """
         reports = reports_from_column(self.shape, reports, subject, first_row)
         if isinstance(reports, np.ma.MaskedArray):
-            hint = "Drop them with reports.compressed()."
+            hint = "Drop them with np.ma.compress_rows(reports), or reports.compressed() if each report is a number."
             raise InvalidInput(subject, "the array", "have no masked rows", type(reports), hint=hint)
         try:
             array = np.asarray(reports)

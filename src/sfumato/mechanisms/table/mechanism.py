@@ -33,8 +33,8 @@ _SMALL_TABLE = 1000
 #: Precision in bits of the fixed-point numbers through which matrices are rounded.
 _FIXED_BITS = 128
 _NO_ROUNDING = (
-    "no rounding of this matrix to multiples of 2^-62 obeys the policy. Compute the matrix for a policy with a "
-    "slightly smaller epsilon."
+    "no rounding of this matrix to multiples of 2^-62 was found that obeys the policy. Compute the matrix for a policy "
+    "with a slightly smaller epsilon."
 )
 
 
