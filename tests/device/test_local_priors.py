@@ -352,8 +352,8 @@ def test_a_list_of_priors_stands_for_its_mixtures_and_a_box_for_its_points(k: in
     [
         (lambda: sf.PriorBox(COIN, [0.5], [1, 1]), "low must have 2 entries"),
         (lambda: sf.PriorBox(COIN, [0.5, 0.2], [0.4, 1]), "low of 'no' must be at most its high"),
-        (lambda: sf.PriorBox(COIN, [0.9, 0.2], [1, 1]), "have sums of at most one and at least one"),
-        (lambda: sf.PriorBox(COIN, [0, 0], [0.4, 0.4]), "have sums of at most one and at least one"),
+        (lambda: sf.PriorBox(COIN, [0.9, 0.2], [1, 1]), r"have sums of at most one \(low\) and at least one \(high\)"),
+        (lambda: sf.PriorBox(COIN, [0, 0], [0.4, 0.4]), r"have sums of at most one \(low\) and at least one \(high\)"),
         (lambda: sf.PriorBox(COIN, [-1, 0], [1, 1]), "low of 'no' must be in"),
         (lambda: sf.PriorBox(COIN, ["x", 0], [1, 1]), "low of 'no' must be a number"),
         (lambda: sf.PriorBox.around(COIN, [0.5, 0.5], -1), "radius must be at least 0"),

@@ -446,7 +446,7 @@ def test_users_with_priors_of_their_own_are_matched_by_label() -> None:
     assert isinstance(users.privatize([0, 1, 0]), np.ndarray)
     assert users.posterior_means(reports[::-1]).tolist() == users.posterior_means(stream[0]).tolist()
     assert users.error_if(priors[::-1]) == users.error_if([0.1, 0.9, 0.5])
-    with pytest.raises(InvalidInput, match="values must have one entry per user; got \"no entry for 'bob'\""):
+    with pytest.raises(InvalidInput, match="values must have one entry per user; got no entry for 'bob'"):
         users.privatize(values.drop("bob"))
     unnamed = sf.LocalPriors(pd.Series([0.1, 0.9, 0.5]), 1, prior_source="public")
     assert unnamed.error_if(pd.Series([0.5, 0.9, 0.1], index=[2, 1, 0])) == unnamed.error_if([0.1, 0.9, 0.5])
