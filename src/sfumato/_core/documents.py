@@ -148,8 +148,9 @@ def read_items(subject: str, parameter: str, document: object, size: int | None 
 def read_fractions(subject: str, parameter: str, document: object, size: int | None = None) -> tuple[Fraction, ...]:
     """Return a list field of exact fractions, each encoded as a string such as ``"1/3"``."""
     items = read_items(subject, parameter, document, size)
-    if not all(isinstance(item, str) and _FRACTION.fullmatch(item) for item in items):
-        raise InvalidInput(subject, parameter, "be a list of fractions such as '1/3'", document)
+    for place, item in enumerate(items):
+        if not (isinstance(item, str) and _FRACTION.fullmatch(item)):
+            raise InvalidInput(subject, f"{parameter}[{place}]", "be a fraction such as '1/3'", item)
     return tuple(map(Fraction, items))
 
 

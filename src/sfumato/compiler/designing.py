@@ -24,7 +24,7 @@ def design(
     max_seconds: float | None = None,
     progress: ProgressCallback | None = None,
 ) -> Mechanism:
-    """Return the mechanism with the least expected error that obeys a policy.
+    """Return the mechanism with the least expected error among those compared for a policy.
 
     The result is ``plan(...).best.mechanism``. :func:`plan` compares mechanisms made for this kind of policy, classical
     mechanisms at the greatest ε that implies the policy, and the result of a search over all mechanisms.
@@ -39,7 +39,7 @@ def design(
         Short name of the mechanism to build instead of the best one, as a plan lists it: ``"rr"``, ``"subset"`` and so
         on. ``"optimal"`` searches for the optimal mechanism.
     utility
-        Quantity to optimise. The default, ``"estimation"``, is the expected squared error of all frequencies. Others
+        Quantity to optimize. The default, ``"estimation"``, is the expected squared error of all frequencies. Others
         are ``"worst-estimation"``, ``"mutual-information"``, ``"mmse"``, a :class:`SquaredError` or an
         :class:`ExpectedLoss`; :func:`plan` explains them.
     prior
@@ -48,9 +48,9 @@ def design(
     max_bits
         Maximum length of a report in bits; no limit by default.
     max_seconds
-        Time limit of the call in seconds; 0 disables the search. The call takes at most 20% plus 2 s longer, even while
-        two other programs keep the cores busy. By default, a search for estimation takes at most 10 s for up to 64
-        values and is skipped for more. A search for another utility takes at most 60 s.
+        Time limit of the call in seconds; 0 disables the search. The call takes at most 20% plus 2 s longer. By
+        default, a search for estimation takes at most 10 s for up to 64 values and is skipped for more. A search for
+        another utility takes at most 60 s.
     progress
         Function that is called with a :class:`Progress` after every round of a search.
 

@@ -53,7 +53,7 @@ class RobustInformation(Result):
 
     @property
     def fraction(self) -> float:
-        """The fraction ``at_estimate / entropy`` of the entropy, from 0 to 1; 0 if the entropy is 0."""
+        """Share of the entropy of a value that one report reveals: ``at_estimate / entropy``, from 0 to 1."""
         return self.at_estimate / self.entropy if self.entropy > 0 else 0.0
 
     def to_dict(self) -> dict[str, Any]:

@@ -162,7 +162,7 @@ class LocalPriors:
     epsilon
         Epsilon of the prior policy of every user.
     prior_source
-        Declaration of the origin of the priors:
+        Required declaration of the origin of the priors:
 
         - ``"public"``: everyone could know them in advance, without data of these users;
         - ``"cohort"``: each is the prior of a group, and membership does not depend on the value;

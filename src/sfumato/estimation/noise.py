@@ -207,7 +207,8 @@ class EventEstimate(LinearEstimate):
         -------
         float
             The p-value. If few events are expected (see :class:`EventEstimate`), it is twice the probability of an
-            error at least as large as ``value - null`` in its direction, and at most 1.
+            error at least as large as ``value - null`` in its direction, and at most 1. Otherwise it is that of the
+            normal approximation.
         """
         if not self._few_events:
             return super().p_value(null)

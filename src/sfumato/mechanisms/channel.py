@@ -167,10 +167,12 @@ class Channel:
         Each new column is a non-negative combination of old columns. A policy is a convex cone of columns, so the new
         channel obeys every policy that this channel obeys (Acharya et al. 2020, Props. 1-3).
         """
-        if unaligned_table(matrix, "then", "matrix") is not matrix:
+        if unaligned_table(matrix, "Channel.then", "matrix") is not matrix:
             hint = "Pass the rows without labels, for example with to_numpy()."
-            raise InvalidInput("then", "matrix", "be rows of numbers in the order of the outputs", matrix, hint=hint)
-        exact = _stochastic("then", matrix, [f"output {output!r}" for output in self.outputs])
+            raise InvalidInput(
+                "Channel.then", "matrix", "be rows of numbers in the order of the outputs", matrix, hint=hint
+            )
+        exact = _stochastic("Channel.then", matrix, [f"output {output!r}" for output in self.outputs])
         columns = list(zip(*exact, strict=True))
         return Channel(self.domain, [[dot(row, column) for column in columns] for row in self.rows])
 
@@ -260,7 +262,9 @@ class Channel:
         Parameters
         ----------
         prior
-            The probability of each value, in domain order or with labels; exactly one in total.
+            The probability of each value: a sequence in domain order, or a mapping or pandas Series with the values as
+            labels. The sum must be exactly one; a float counts as its shortest decimal, and thirds can be written as
+            strings, such as ``"1/3"``.
 
         Returns
         -------

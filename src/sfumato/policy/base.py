@@ -312,8 +312,8 @@ class Policy(ABC):
         Parameters
         ----------
         columns
-            One likelihood vector per output, as for :meth:`allows`: integers below 2^63, one per value, in domain
-            order.
+            One likelihood vector per output: its probability for each value, in domain order, times any positive
+            number that makes all entries integers from 0 to 2^63 - 1. The rules do not depend on that number.
 
         Returns
         -------

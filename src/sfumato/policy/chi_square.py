@@ -244,10 +244,10 @@ class ChiSquare(Distributions):
         Parameters
         ----------
         s
-            Row index of a value of the secret.
+            Index of a value of the secret, which is a row of the table of counts.
         members
-            Boolean array of shape (m, number of columns): row i marks the members of the set D_i. The default is one
-            set per value of U.
+            Boolean array of shape (m, number of values of U). Entry [i, u] is True if value u, which is column u of the
+            table of counts, belongs to the set D_i. By default, each set is one value of U.
 
         Returns
         -------
