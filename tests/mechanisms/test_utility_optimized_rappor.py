@@ -175,7 +175,7 @@ def test_100_000_values_are_audited_whole() -> None:
         worst = [policy.worst(column) for _, column in stated_columns(mechanism, policy)]
         assert any(found.violated for found in worst), policy
     assert list(stated_columns(mechanism, sf.Prior(domain, [Fraction(1, 100_000)] * 100_000, 1)))
-    with pytest.raises(LimitExceeded, match="no shorter statement"):
+    with pytest.raises(LimitExceeded, match="no shorter form"):
         list(stated_columns(UtilityOptimizedRappor(domain, domain, 1), sf.Prior(domain, [1, *[0] * 99_999], 1)))
 
 
