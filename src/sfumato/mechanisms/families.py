@@ -12,6 +12,7 @@ from sfumato.mechanisms.randomized_response import *
 from sfumato.mechanisms.unary import *
 from sfumato.mechanisms.subset import *
 from sfumato.mechanisms.hadamard import *
+from sfumato.mechanisms.cyclic import *
 from sfumato.mechanisms.prior import *
 from sfumato.mechanisms.secret import *
 from sfumato.mechanisms.table import *

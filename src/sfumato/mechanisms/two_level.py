@@ -13,7 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sfumato._core import Epsilon, exceeds, floor_of_ratio
+import numpy as np
+
+from sfumato._core import Epsilon, Integers, exceeds, floor_of_ratio
 from sfumato.mechanisms.base import Mechanism
 from sfumato.policy import PairwisePolicy, Policy, Prior
 
@@ -88,13 +90,15 @@ class TwoLevelMechanism(Mechanism):
 class MixtureDraws:
     """Decisions that a mixture makes after the first one, which decides whether to force.
 
-    A mixture that reports an index draws one of ``choices``, and one of ``columns`` in it. A mixture that reports a set
-    draws ``members`` of ``values`` with coins, each set with probability coin/2^planes. Fields that do not apply are
-    zero.
+    A mixture that reports an index draws one of ``choices``, and one of ``columns`` in it. A cyclic design draws one of
+    ``choices``, or one of ``forced`` shifts of the true value modulo ``modulus``. A mixture that reports a set draws
+    ``members`` of ``values`` with coins, each set with probability coin/2^planes. Fields that do not apply are zero.
     """
 
     columns: int = 0
     choices: int = 0
+    forced: int = 0
+    modulus: int = 0
     values: int = 0
     members: int = 0
     coin: int = 0
@@ -118,6 +122,10 @@ class MixtureMechanism(TwoLevelMechanism):
     @abstractmethod
     def draws(self) -> MixtureDraws:
         """Return the decisions after the first one, for kernels that run several mixtures."""
+
+    def forced_shifts(self) -> Integers:
+        """Return the forced reports of the value 0, from which a cyclic design shifts those of other values."""
+        return np.zeros(0, np.int64)
 
     @functools.cached_property
     def likelihoods(self) -> tuple[Fraction, Fraction]:

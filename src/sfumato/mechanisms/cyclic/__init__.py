@@ -1,0 +1,32 @@
+"""The family of cyclic designs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from sfumato.mechanisms.candidates import Candidate, CandidateRequest
+from sfumato.mechanisms.cyclic.designs import LARGEST_OUTPUTS
+from sfumato.mechanisms.cyclic.estimator import CyclicEstimator
+from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
+from sfumato.mechanisms.registry import Family
+
+__all__ = ["CYCLIC", "CyclicDesign"]
+
+
+def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
+    """Yield a cyclic design for every policy on two values or more."""
+    domain = request.policy.domain
+    if 2 <= len(domain) < LARGEST_OUTPUTS:
+        build = partial(CyclicDesign, domain, request.epsilon, max_bits=request.max_bits)
+        yield "cyclic", Candidate(build, "k log k", classical=True)
+
+
+CYCLIC = Family(
+    mechanisms=(CyclicDesign,),
+    estimator=CyclicEstimator,
+    kernel="sfumato.mechanisms.cyclic.kernel:build",
+    candidates=_candidates,
+    in_browser=True,
+    examples="sfumato.mechanisms.cyclic.examples:examples",
+)

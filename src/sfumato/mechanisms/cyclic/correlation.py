@@ -1,0 +1,157 @@
+"""Sums over the sets of a cyclic design, by fast Fourier transforms.
+
+``spread`` adds the weights of the values in every set, ``gather`` adds the counts of the sets that contain each value.
+Both are circular correlations with the indicators of the base blocks. The ``exact`` forms split integers into pieces so
+small that rounding the transform gives the exact result; ``rounding_bound`` states why.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato._core import Floats, Integers
+from sfumato.mechanisms.cyclic.designs import DifferenceFamily
+
+__all__ = ["gather", "gather_exactly", "is_balanced", "rounding_bound", "spread", "spread_exactly"]
+
+#: Maximum number of additions that are done one by one, without a transform.
+_FEW_ADDITIONS = 2**16
+#: Maximum number of entries that are transformed at a time; bounds memory.
+_CHUNK = 2**22
+#: Bits per piece of an integer in the exact forms.
+_PIECE_BITS = 16
+#: Unit roundoff of doubles.
+_UNIT = 2.0**-53
+
+
+def spread(design: DifferenceFamily, weights: Floats) -> Floats:
+    """Return, for every output, the total weight of the values in its set; value x has weight ``weights[x]``."""
+    v = design.modulus
+    if _additions(design) <= _FEW_ADDITIONS:
+        sums = np.zeros((design.blocks, v))
+        padded = _padded(weights, v)
+        for i in range(design.size):
+            sums += padded[(np.arange(v) - design.elements[:, i, None]) % v]
+        return sums.ravel()
+    length = _transform_length(v)
+    transformed = np.fft.rfft(weights, length)
+    rows = [
+        _folded(np.fft.irfft(np.fft.rfft(indicators, length) * transformed, length), v)
+        for indicators in _indicators(design)
+    ]
+    return np.concatenate(rows).ravel()
+
+
+def gather(design: DifferenceFamily, outputs: Floats) -> Floats:
+    """Return, for every residue, the sum of ``outputs`` over the sets that contain it."""
+    v = design.modulus
+    rows = outputs.reshape(design.blocks, v)
+    if _additions(design) <= _FEW_ADDITIONS:
+        sums = np.zeros(v)
+        block = np.arange(design.blocks)[:, None]
+        for i in range(design.size):
+            sums += rows[block, (np.arange(v) + design.elements[:, i, None]) % v].sum(axis=0)
+        return sums
+    length = _transform_length(v)
+    total = np.zeros(length // 2 + 1, np.complex128)
+    start = 0
+    for indicators in _indicators(design):
+        chunk = rows[start : start + len(indicators)]
+        total += (np.fft.rfft(chunk, length) * np.fft.rfft(indicators, length).conj()).sum(axis=0)
+        start += len(indicators)
+    # The correlation at a negative shift -s is at position length - s; folding adds it to residue v - s.
+    linear = np.fft.irfft(total, length)
+    sums = linear[:v].copy()
+    sums[1:] += linear[length - v + 1 :]
+    return sums
+
+
+def _additions(design: DifferenceFamily) -> int:
+    """Return the number of additions without a transform."""
+    return design.outputs * design.size
+
+
+def _padded(weights: Floats, length: int) -> Floats:
+    """Return weights followed by zeros."""
+    return np.concatenate([weights, np.zeros(length - len(weights))])
+
+
+def _transform_length(modulus: int) -> int:
+    """Return a power of two for which a linear correlation of two vectors does not overlap itself."""
+    return 1 << (2 * modulus - 1).bit_length()
+
+
+def _indicators(design: DifferenceFamily) -> Sequence[Floats] | list[Floats]:
+    """Return the indicators of the base blocks, in chunks of bounded memory."""
+    rows = max(1, _CHUNK // (4 * design.modulus))
+    return [_indicator_rows(design, start, rows) for start in range(0, design.blocks, rows)]
+
+
+def _indicator_rows(design: DifferenceFamily, start: int, count: int) -> Floats:
+    """Return the indicators of some base blocks, a row per block."""
+    elements = design.elements[start : start + count]
+    rows = np.zeros((len(elements), design.modulus))
+    np.put_along_axis(rows, elements, 1.0, axis=1)
+    return rows
+
+
+def _folded(linear: Floats, modulus: int) -> Floats:
+    """Return a linear convolution as a circular one, row by row."""
+    circular = linear[:, :modulus].copy()
+    circular[:, : modulus - 1] += linear[:, modulus : 2 * modulus - 1]
+    return circular
+
+
+# -- exact sums of integers ------------------------------------------------------------------------------------
+
+
+def rounding_bound(design: DifferenceFamily, norm: float) -> float:
+    """Return an upper bound on the rounding error of each sum, if the summed vector has this Euclidean norm.
+
+    Let N be the length of a transform and u the unit roundoff. The relative error of a transform in the Euclidean norm
+    is at most 7u·log2 N, to first order (Higham 2002, "Accuracy and Stability of Numerical Algorithms", theorem 24.2).
+    A sum takes three transforms, one of them of the m·d ones of all base blocks. The factor 2 covers terms of second
+    order, the products and the addition of base blocks.
+    """
+    steps = math.log2(_transform_length(design.modulus))
+    return 2 * (3 * 7 * steps + design.blocks) * _UNIT * norm * math.sqrt(design.blocks * design.size)
+
+
+def spread_exactly(design: DifferenceFamily, weights: Sequence[int]) -> npt.NDArray[np.object_]:
+    """Return ``spread`` of non-negative integers of any size, as integers."""
+    return _exactly(spread, design, weights)
+
+
+def gather_exactly(design: DifferenceFamily, outputs: Sequence[int] | Integers) -> npt.NDArray[np.object_]:
+    """Return ``gather`` of non-negative integers of any size, as integers."""
+    return _exactly(gather, design, outputs)
+
+
+def _exactly(
+    operation: Callable[[DifferenceFamily, Floats], Floats], design: DifferenceFamily, numbers: Sequence[int] | Integers
+) -> npt.NDArray[np.object_]:
+    """Apply an operation to pieces of few bits, round each result, and add them up."""
+    rest = np.array([int(number) for number in numbers], dtype=object)
+    total: npt.NDArray[np.object_] | int = 0
+    shift = 0
+    while True:
+        piece = (rest & (1 << _PIECE_BITS) - 1).astype(np.float64)
+        error = rounding_bound(design, float(np.linalg.norm(piece)))
+        assert error < 0.25, "a design of at most 2^22 outputs keeps the rounding error of a piece below 1/4"
+        rounded = np.rint(operation(design, piece)).astype(np.int64).astype(object)
+        total = total + rounded * (1 << shift)
+        rest = rest >> _PIECE_BITS
+        shift += _PIECE_BITS
+        if not rest.any():
+            return np.asarray(total, dtype=object)
+
+
+def is_balanced(design: DifferenceFamily) -> bool:
+    """Return whether every nonzero residue is equally often a difference within a base block, by exact counting."""
+    indicators = np.concatenate(_indicators(design)).ravel().astype(np.int64)
+    differences = gather_exactly(design, indicators)
+    return bool((differences[1:] == differences[-1]).all())

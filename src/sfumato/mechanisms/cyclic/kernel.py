@@ -1,0 +1,82 @@
+"""Kernel of cyclic designs: one 64-bit word per value, with the decision above and the index below."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
+from sfumato.mechanisms.kernels.base import Kernel
+from sfumato.mechanisms.kernels.compile import Word, Words, device
+from sfumato.mechanisms.kernels.decisions import (
+    INDEX_BITS,
+    INDEX_MASK,
+    ONE,
+    ZERO,
+    below,
+    bernoulli,
+    rejection_rate,
+    rejections,
+    split,
+)
+from sfumato.mechanisms.kernels.repaired import repaired_kernel
+from sfumato.mechanisms.two_level import MixtureMechanism
+
+__all__ = ["build", "shift_table", "shifted"]
+
+
+def build(mechanism: CyclicDesign) -> Kernel:
+    """Return the kernel of a mechanism."""
+    draws = mechanism.draws()
+    parameters = (
+        *split(mechanism.threshold, 32),
+        np.uint64(draws.choices),
+        rejections(draws.choices),
+        np.uint64(draws.forced),
+        rejections(draws.forced),
+        np.uint64(draws.modulus),
+        np.uint64(len(mechanism.domain) - 1),
+        shift_table(mechanism),
+    )
+    mean = 2.0**-32 + max(rejection_rate(draws.choices), rejection_rate(draws.forced))
+    return Kernel.of(mechanism, _run, parameters, auxiliary_mean=mean)
+
+
+def shift_table(mechanism: MixtureMechanism) -> Words:
+    """Return the forced reports of value 0 in the high halves, and the least value that wraps around in the low ones."""
+    shifts, modulus = mechanism.forced_shifts().astype(np.uint64), np.uint64(max(mechanism.draws().modulus, 1))
+    return shifts << INDEX_BITS | modulus - shifts % modulus
+
+
+@device
+def shifted(x: Word, entry: Word, modulus: Word) -> Word:
+    """Return the forced report of a value, from an entry of ``shift_table``."""
+    return (entry >> INDEX_BITS) + x - (modulus if x >= entry & INDEX_MASK else ZERO)
+
+
+@device
+def _quick(x: Any, words: Words, i: Word, parameters: Any) -> tuple[Word, bool]:
+    """Return the report from the frame alone, and whether it is an exception that needs more bits."""
+    high, _, outputs, rejected, forced, rejected_forced, modulus, last, table = parameters
+    decision, index = words[i] >> INDEX_BITS, words[i] & INDEX_MASK
+    force = decision < high
+    product = index * (forced if force else outputs)
+    member = min(product >> INDEX_BITS, forced - ONE)  # of no use unless forced, but inside the table
+    report = shifted(min(np.uint64(x), last), table[member], modulus)
+    exception = (decision == high) | (product & INDEX_MASK < (rejected_forced if force else rejected))
+    return report if force else product >> INDEX_BITS, exception
+
+
+@device
+def _exact(x: Any, words: Words, i: Word, parameters: Any, auxiliary: Words, position: Word) -> tuple[Word, Word]:
+    """Return the report as the scalar sampler does, and the new auxiliary position."""
+    high, low, outputs, _, forced, _, modulus, last, table = parameters
+    force, position = bernoulli(words[i] >> INDEX_BITS, high, low, INDEX_BITS, auxiliary, position)
+    number, position = below(words[i] & INDEX_MASK, forced if force else outputs, auxiliary, position)
+    if not force:
+        return number, position
+    return shifted(min(np.uint64(x), last), table[number], modulus), position
+
+
+_run = repaired_kernel(CyclicDesign.name, _quick, _exact)
