@@ -32,7 +32,7 @@ def offer(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
     """Offer cyclic response for domains with a known difference set, at the ε that implies the policy."""
     domain = request.policy.domain
     if len(domain) in DIFFERENCE_SETS:
-        yield "cyclic", Candidate(partial(CyclicResponse, domain, request.epsilon), "k²", classical=True)
+        yield "cyclic-response", Candidate(partial(CyclicResponse, domain, request.epsilon), "k²", classical=True)
 
 
 @sf.register(candidates=offer)
@@ -84,7 +84,7 @@ def main(people: int = 20_000) -> sf.Estimate:
     policy = sf.Uniform(days, "1/2")
     plan = sf.plan(policy, people, max_bits=3)
     print(plan)
-    mechanism = sf.design(policy, people, mechanism="cyclic")
+    mechanism = sf.design(policy, people, mechanism="cyclic-response")
     certificate = sf.audit(mechanism, policy)
     certificate.raise_if_violated()
     print(certificate)

@@ -89,14 +89,14 @@ def test_the_browser_runs_those_that_say_so() -> None:
 def test_short_names_are_in_the_order_of_comparison() -> None:
     two, five = sf.Domain.range(2), sf.Domain.range(5)
     pairs = sf.Domain.product(S=[0, 1], U=[0, 1])
-    classical = ["rr", "unary", "unary-optimized", "subset", "hadamard"]
+    classical = ["rr", "unary", "unary-optimized", "subset", "hadamard", "cyclic"]
     robust = ["secret-rr", "independent", "conditional-rr", "conditional-unary"]
     expected = [
         (sf.Uniform(two, 1), ["binary"]),
         (sf.Uniform(five, 1), []),
         (sf.HighLow(two, [0], 1), ["binary", "high-low-subset", "high-low-hadamard", "uo-rr", "uo-rappor"]),
         (sf.HighLow(five, [0], 1), ["high-low-subset", "high-low-hadamard", "uo-rr", "uo-rappor"]),
-        (sf.Blocks(five, "aabbb", 1), ["block", "block-rr", "block-subset", "block-hadamard"]),
+        (sf.Blocks(five, "aabbb", 1), ["block", "block-rr", "block-subset", "block-hadamard", "block-cyclic"]),
         (sf.Blocks(five, "aabbb", 1, 2), ["composed"]),
         (sf.Blocks(sf.Domain.range(4), "aabb", 1, 2), ["nested", "composed"]),
         (sf.Metric(five, "absolute", 1), ["exponential"]),

@@ -78,7 +78,7 @@ class TestContract(MechanismContract):
 def test_the_example_runs(example: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     estimate = example.main(people=2_000)
     assert estimate.n == 2_000
-    assert "*  cyclic" in capsys.readouterr().out
+    assert "*  cyclic-response" in capsys.readouterr().out
 
 
 def test_its_sets_are_difference_sets(example: ModuleType) -> None:
@@ -130,15 +130,15 @@ def test_the_estimate_is_unbiased_and_its_covariance_exact(mechanism: Mechanism)
 
 def test_plan_and_design_compare_it(example: ModuleType) -> None:
     rows = {row.name: row for row in sf.plan(POLICY, 1000).rows}
-    assert rows["cyclic"].risk == pytest.approx(rows["subset"].risk, rel=1e-6)
-    assert (rows["cyclic"].bits, rows["subset"].bits) == (3, 7)
-    assert sf.plan(POLICY, 1000, max_bits=3).best.name == "cyclic"
+    assert rows["cyclic-response"].risk == pytest.approx(rows["subset"].risk, rel=1e-6)
+    assert (rows["cyclic-response"].bits, rows["subset"].bits) == (3, 7)
+    assert sf.plan(POLICY, 1000, max_bits=3).best.name == "cyclic-response"
     assert isinstance(sf.design(POLICY, 1000, max_bits=3), example.CyclicResponse)
-    assert sf.audit(sf.design(POLICY, mechanism="cyclic"), POLICY).holds
+    assert sf.audit(sf.design(POLICY, mechanism="cyclic-response"), POLICY).holds
     for policy in (sf.Uniform(DAYS, 0), sf.Uniform(DAYS, "inf"), sf.HighLow(DAYS, ["Sat"], 1)):
-        assert "cyclic" in {row.name for row in sf.plan(policy, 1000, max_seconds=0).rows}
-        assert sf.audit(sf.design(policy, mechanism="cyclic"), policy).holds
-    assert "cyclic" not in {row.name for row in sf.plan(sf.Uniform(sf.Domain.range(8), 1), 100).rows}
+        assert "cyclic-response" in {row.name for row in sf.plan(policy, 1000, max_seconds=0).rows}
+        assert sf.audit(sf.design(policy, mechanism="cyclic-response"), policy).holds
+    assert "cyclic-response" not in {row.name for row in sf.plan(sf.Uniform(sf.Domain.range(8), 1), 100).rows}
 
 
 def test_simulate_draws_every_report(mechanism: Mechanism) -> None:
@@ -216,7 +216,7 @@ def test_a_class_that_is_defined_again_replaces_the_earlier_one() -> None:
     first, second = load_example().CyclicResponse, load_example().CyclicResponse
     assert first is not second
     assert mechanism_classes()["cyclic-response"] is second
-    assert [row.name for row in sf.plan(POLICY, 100).rows].count("cyclic") == 1
+    assert [row.name for row in sf.plan(POLICY, 100).rows].count("cyclic-response") == 1
 
 
 def test_a_class_without_a_name_of_its_own_is_rejected() -> None:

@@ -1051,12 +1051,12 @@ TWO = [RandomizedResponse(R(2), 1), RandomizedResponse(R(1), 1)]
         (
             [0, 0, 1],
             [UnaryEncoding(R(2), 1), TWO[1]],
-            "the part of block 0 must be a RandomizedResponse, SubsetSelection or HadamardResponse",
+            "the part of block 0 must be a RandomizedResponse, SubsetSelection, HadamardResponse or CyclicDesign",
         ),
         (
             [0, 0, 1],
             [TWO[0], "rr"],
-            "the part of block 1 must be a RandomizedResponse, SubsetSelection or HadamardResponse",
+            "the part of block 1 must be a RandomizedResponse, SubsetSelection, HadamardResponse or CyclicDesign",
         ),
     ],
 )
@@ -1071,7 +1071,7 @@ def test_blocks_and_parts_that_do_not_fit_are_refused(blocks: Any, parts: Any, c
 def test_policies_and_names_that_do_not_fit_are_refused() -> None:
     with pytest.raises(InvalidInput, match="have an infinite level across blocks"):
         BlockMechanism.for_policy(sf.Blocks(R(4), [0, 0, 1, 1], 1, across=2))
-    with pytest.raises(InvalidInput, match="inner must be one of rr, subset, hadamard; got 'unary'"):
+    with pytest.raises(InvalidInput, match="inner must be one of rr, subset, hadamard, cyclic; got 'unary'"):
         BlockMechanism.for_policy(sf.Blocks(R(4), [0, 0, 1, 1], 1), "unary")
 
 
@@ -1081,9 +1081,10 @@ def test_the_length_of_reports_can_be_bounded() -> None:
     for most, bits, name in (
         (None, 35, "subset-selection"),
         (35, 35, "subset-selection"),
-        (34, 8, "hadamard-response"),
-        (8, 8, "hadamard-response"),
-        (7, 7, "randomized-response"),
+        (34, 9, "cyclic-design"),
+        (9, 9, "cyclic-design"),
+        (8, 7, "cyclic-design"),
+        (7, 7, "cyclic-design"),
     ):
         bounded = BlockMechanism.for_policy(policy, max_bits=most)
         assert bounded.bits == bits

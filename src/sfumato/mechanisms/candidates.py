@@ -13,10 +13,12 @@ from sfumato.policy import Policy, structure_of
 if TYPE_CHECKING:
     from sfumato.mechanisms.base import Mechanism
 
-__all__ = ["LARGEST_TABLE", "Candidate", "CandidateRequest", "most_outputs"]
+__all__ = ["LARGEST_TABLE", "Candidate", "CandidateRequest", "most_outputs", "short_bits"]
 
 #: Maximum number of values for which tables are offered; building one takes k³ steps, and its spec has k² integers.
 LARGEST_TABLE = 512
+#: Bits that a short report may have beyond those that number the values.
+_EXTRA_BITS = 8
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,11 @@ class CandidateRequest:
     def max_outputs(self) -> int | None:
         """Maximum number of distinct reports, 2^max_bits, or None if ``max_bits`` is None or at least 64."""
         return most_outputs(self.max_bits)
+
+
+def short_bits(values: int) -> int:
+    """Return the number of bits up to which reports about this many values count as short."""
+    return (values - 1).bit_length() + _EXTRA_BITS
 
 
 def most_outputs(max_bits: int | None) -> int | None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+import numpy as np
+
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
-from sfumato.mechanisms.candidates import Candidate, CandidateRequest
+from sfumato.mechanisms.candidates import Candidate, CandidateRequest, short_bits
 from sfumato.mechanisms.partitioned.count_law import draw_counts
 from sfumato.mechanisms.partitioned.estimator import partitioned_estimator
 from sfumato.mechanisms.partitioned.report_format import partitioned_format
@@ -25,6 +27,9 @@ def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
     yield "block", Candidate(best, "block per report")
     for inner, decoding in (("rr", "k"), ("subset", "block per report"), ("hadamard", "k log k")):
         yield f"block-{inner}", Candidate(partial(BlockMechanism.for_policy, policy, inner), decoding)
+    cyclic = partial(BlockMechanism.for_policy, policy, "cyclic", max_bits=request.max_bits)
+    largest = int(np.bincount(policy.block_of).max())
+    yield "block-cyclic", Candidate(cyclic, "k log k", compared=largest > short_bits(len(policy.domain)))
 
 
 BLOCKS = Family(

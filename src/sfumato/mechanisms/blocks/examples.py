@@ -5,6 +5,7 @@ from __future__ import annotations
 from sfumato.domain import Domain
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
+from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.examples import Examples
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
@@ -33,13 +34,38 @@ def _samplers() -> list[Mechanism]:
                 RandomizedResponse(Domain.range(1), "inf"),
             ],
         ),
+        BlockMechanism(
+            _LARGE,
+            [0] * 40 + [1] * 20 + [2] * 9 + [3],
+            [
+                CyclicDesign(Domain.range(40), 1, design=CyclicDesign.residues(41, 10, zero=1)),
+                HadamardResponse(Domain.range(20), 3, block_size=8),
+                CyclicDesign(Domain.range(9), 2, design=CyclicDesign.singer(3, 1, 3)),
+                RandomizedResponse(Domain.range(1), "inf"),
+            ],
+        ),
+        BlockMechanism(
+            _SMALL,
+            [0, 1, 1, 1, 0],
+            [
+                SubsetSelection(Domain.range(2), 1, 1),
+                CyclicDesign(Domain.range(3), "ln 3", design=CyclicDesign.residues(7, 2)),
+            ],
+        ),
     ]
 
 
 def _laws(epsilon: str) -> list[Mechanism]:
     """Return mechanisms over few values at a level ε, for the vectors of exact laws."""
     policy = Blocks(Domain.range(7), "abbccdd", epsilon)
-    return [BlockMechanism.for_policy(policy, inner) for inner in (None, "rr", "hadamard")]
+    inner = [
+        CyclicDesign(Domain.range(3), epsilon, design=CyclicDesign.singer(2, 1, 3)),
+        *(RandomizedResponse(Domain.range(2), epsilon),) * 2,
+    ]
+    return [
+        *(BlockMechanism.for_policy(policy, inner) for inner in (None, "rr", "hadamard")),
+        BlockMechanism(Domain.range(7), [0, 0, 0, 1, 1, 2, 2], inner),
+    ]
 
 
 def _reports() -> list[Mechanism]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ import numpy.typing as npt
 from sfumato._core import INFINITE, Epsilon, quantity
 from sfumato.domain import Domain, align, checked_domain
 from sfumato.errors import Description, InvalidInput, NoMechanism
+from sfumato.mechanisms.cyclic.choice import best_design
+from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.partitioned.mechanism import KINDS, PartitionedMechanism, part_document, part_from_document
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
@@ -21,11 +24,14 @@ from sfumato.policy import Blocks
 
 __all__ = ["INNER", "BlockMechanism"]
 
-#: Mechanisms that a block may have, by short name.
-INNER: dict[str, Callable[[Domain, Epsilon], MixtureMechanism]] = {
-    "rr": RandomizedResponse,
-    "subset": SubsetSelection,
-    "hadamard": HadamardResponse,
+#: Mechanisms that a block may have, by short name; each takes the values, the level and the maximum number of outputs.
+INNER: dict[str, Callable[[Domain, Epsilon, float], MixtureMechanism]] = {
+    "rr": lambda domain, epsilon, _: RandomizedResponse(domain, epsilon),
+    "subset": lambda domain, epsilon, _: SubsetSelection(domain, epsilon),
+    "hadamard": lambda domain, epsilon, _: HadamardResponse(domain, epsilon),
+    "cyclic": lambda domain, epsilon, most: CyclicDesign(
+        domain, epsilon, design=best_design(len(domain), epsilon, max_outputs=most).document()
+    ),
 }
 
 
@@ -45,7 +51,7 @@ class BlockMechanism(PartitionedMechanism):
     parts
         The mechanism of each block, in the order of the block numbers. Its domain must have as many values as the
         block; value i stands for the i-th value of the block in domain order. Each mechanism must be a
-        :class:`RandomizedResponse`, :class:`SubsetSelection` or :class:`HadamardResponse`.
+        :class:`RandomizedResponse`, :class:`SubsetSelection`, :class:`HadamardResponse` or :class:`CyclicDesign`.
 
     Notes
     -----
@@ -76,7 +82,7 @@ class BlockMechanism(PartitionedMechanism):
         for number, (part, size) in enumerate(zip(parts, sizes.tolist(), strict=True)):
             of_block = f"the part of block {number}"
             if not isinstance(part, tuple(KINDS.values())):
-                kinds = "a RandomizedResponse, SubsetSelection or HadamardResponse"
+                kinds = "a RandomizedResponse, SubsetSelection, HadamardResponse or CyclicDesign"
                 raise InvalidInput("BlockMechanism", of_block, f"be {kinds}", part)
             if len(part.domain) != size:
                 must = f"be over {quantity(size, 'value')}, the size of the block"
@@ -94,8 +100,8 @@ class BlockMechanism(PartitionedMechanism):
         policy
             A :class:`Blocks` policy with an infinite level ``across`` blocks, the default.
         inner
-            The mechanism of every block: ``"rr"`` (randomized response), ``"subset"`` or ``"hadamard"``. By default,
-            each block has the one of least risk among those that fit ``max_bits``.
+            The mechanism of every block: ``"rr"`` (randomized response), ``"subset"``, ``"hadamard"`` or ``"cyclic"``.
+            By default, each block has the one of least risk among those that fit ``max_bits``.
         max_bits
             Maximum report size in bits, or None for no limit.
 
@@ -117,23 +123,17 @@ class BlockMechanism(PartitionedMechanism):
             raise InvalidInput("BlockMechanism", "policy", must, Description(f"across = {policy.across}"), hint=hint)
         if inner is not None and inner not in INNER:
             raise InvalidInput("BlockMechanism", "inner", f"be one of {', '.join(INNER)}", inner)
-        block_of = policy.block_of
-        sizes = np.bincount(block_of).tolist()
-        kinds = list(zip(sizes, policy.epsilons, strict=True))
         names = list(INNER) if inner is None else [inner]
-        head_bits = (len(sizes) - 1).bit_length()
-        part_bits = math.inf if max_bits is None else max_bits - head_bits
-        best = {kind: _best_part(*kind, names, part_bits) for kind in dict.fromkeys(kinds)}
-        mechanism = cls(policy.domain, block_of, [best[kind] for kind in kinds])
-        if max_bits is not None and mechanism.bits > max_bits and inner is None:
-            # Indices are numbered through all blocks, so a report needs no separate bits for the block's number.
-            return cls.for_policy(policy, "rr", max_bits=max_bits)
-        if max_bits is not None and mechanism.bits > max_bits:
+        options = [_assembled(cls, policy, names, limit) for limit in _part_limits(policy, max_bits)]
+        if max_bits is None:
+            return options[0]
+        fitting = [option for option in options if option.bits <= max_bits]
+        if not fitting:
             raise NoMechanism(
                 f"reports of at most {quantity(max_bits, 'bit')} cannot encode the blocks and their values. "
-                f"Set max_bits to at least {mechanism.bits}."
+                f"Set max_bits to at least {min(option.bits for option in options)}."
             )
-        return mechanism
+        return min(fitting, key=lambda option: (option.risk(1), option.bits))
 
     def audit_surrogate(self) -> BlockMechanism:
         """Return a small instance of this class for exhaustive auditing.
@@ -176,13 +176,51 @@ class BlockMechanism(PartitionedMechanism):
         return cls(domain, parameters["blocks"], [kinds[number] for number in chosen])
 
 
-def _best_part(size: int, epsilon: Epsilon, names: Sequence[str], most_bits: float) -> MixtureMechanism:
-    """Return the mechanism of least risk for a block, among those of at most ``most_bits`` if there are any."""
+@dataclass(frozen=True)
+class _Limit:
+    """Limit on the report of a block of ``values`` values: a number of outputs, and whether it must be an index."""
+
+    outputs: Callable[[int], float]
+    only_index: bool = False
+
+    def allows(self, part: MixtureMechanism) -> bool:
+        """Return whether the reports of a block's mechanism obey the limit."""
+        outputs = 1 << part.bits if not part.report_format.is_histogram else part.outputs
+        return outputs <= self.outputs(len(part.domain)) and (part.report_format.is_histogram or not self.only_index)
+
+
+def _part_limits(policy: Blocks, max_bits: int | None) -> list[_Limit]:
+    """Return the limits on the parts, for each way to number the reports of all blocks."""
+    if max_bits is None:
+        return [_Limit(lambda _: math.inf)]
+    # Indices are numbered through all blocks, so each block has a share of them. Otherwise the block has its own bits.
+    blocks, values = len(policy.epsilons), len(policy.domain)
+    of_part = 1 << max(max_bits - (blocks - 1).bit_length(), 0)
+    return [_Limit(lambda size: (size << max_bits) // values, only_index=True), _Limit(lambda _: of_part)]
+
+
+def _assembled(kind: type[BlockMechanism], policy: Blocks, names: Sequence[str], limit: _Limit) -> BlockMechanism:
+    """Return the mechanism with the best part for each block."""
+    kinds = list(zip(np.bincount(policy.block_of).tolist(), policy.epsilons, strict=True))
+    best = {pair: _best_part(*pair, names, limit) for pair in dict.fromkeys(kinds)}
+    return kind(policy.domain, policy.block_of, [best[pair] for pair in kinds])
+
+
+def _best_part(size: int, epsilon: Epsilon, names: Sequence[str], limit: _Limit) -> MixtureMechanism:
+    """Return the mechanism of least risk for a block, among those within the limit if there are any."""
     domain = Domain.range(size)
     if size == 1:
         return RandomizedResponse(domain, INFINITE)  # a single value needs no noise
-    candidates = [INNER[name](domain, epsilon) for name in names]
-    fitting = [part for part in candidates if part.bits <= most_bits] or candidates[:1]
+    candidates: list[MixtureMechanism] = []
+    for name in names:
+        try:
+            candidates.append(INNER[name](domain, epsilon, limit.outputs(size)))
+        except NoMechanism:  # no cyclic design is short enough
+            if len(names) == 1:
+                raise
+    fitting = [part for part in candidates if limit.allows(part)]
+    if not fitting:
+        return min(candidates, key=lambda part: part.bits)
     return min(fitting, key=lambda part: (part.risk(1), part.bits))
 
 

@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterator
 
 from sfumato._core import Epsilon
 from sfumato.errors import NoMechanism
+from sfumato.mechanisms.candidates import short_bits
 from sfumato.mechanisms.cyclic.designs import LARGEST_OUTPUTS, DifferenceFamily, ResidueFamily, SingerSet
 from sfumato.mechanisms.cyclic.numbers import divisors, next_prime, prime_powers
 
-__all__ = ["EXTRA_BITS", "best_design", "pair_moments"]
+__all__ = ["best_design", "pair_moments"]
 
-#: Bits that a report may have by default beyond those that number the values.
-EXTRA_BITS = 8
 #: Ratio to the least risk within which the design with the shortest reports is chosen.
 _NEARLY_LEAST = 1.005
 #: Number of primes, from the number of values on, whose residue families are compared.
@@ -37,7 +36,9 @@ def pair_moments(values: int, modulus: float, size: float, gamma: float, rest: f
     return of_value, rest * of_set + gamma * of_revealed
 
 
-def best_design(values: int, epsilon: Epsilon, *, unprotected: int = 0, max_outputs: int | None = None) -> DifferenceFamily:
+def best_design(
+    values: int, epsilon: Epsilon, *, unprotected: int = 0, max_outputs: float = math.inf
+) -> DifferenceFamily:
     """Return the design of least risk at the uniform distribution, with short reports.
 
     Among the designs within 0.5% of the least risk, it has the shortest reports.
@@ -53,9 +54,7 @@ def best_design(values: int, epsilon: Epsilon, *, unprotected: int = 0, max_outp
     max_outputs
         Maximum number of outputs; 8 bits more than the values need by default, and at most 2^22.
     """
-    most = min(LARGEST_OUTPUTS, 1 << (values - 1).bit_length() + EXTRA_BITS)
-    if max_outputs is not None:
-        most = min(most, max_outputs)
+    most = int(min(max_outputs, LARGEST_OUTPUTS, 1 << short_bits(values)))
     odds = math.expm1(min(float(epsilon), 700.0))
 
     def risk(modulus: int, size: int) -> float:
@@ -65,9 +64,7 @@ def best_design(values: int, epsilon: Epsilon, *, unprotected: int = 0, max_outp
         of_value, of_unprotected = pair_moments(values, modulus, size, chance / (chance + 1), 1 / (chance + 1))
         return values * of_value + unprotected * of_unprotected
 
-    options = [
-        (risk(modulus, size), outputs, build) for modulus, size, outputs, build in _options(values, odds, most)
-    ]
+    options = [(risk(modulus, size), outputs, build) for modulus, size, outputs, build in _options(values, odds, most)]
     if not options:
         raise NoMechanism(
             f"no cyclic design with at most {most} outputs holds {values} values. "

@@ -82,7 +82,7 @@ class DifferenceFamily(ABC):
 @functools.lru_cache(maxsize=64)
 def _elements(family: DifferenceFamily) -> Integers:
     """Return the elements of a family; several mechanisms often share one family."""
-    elements = family._base_blocks()  # noqa: SLF001
+    elements = family._base_blocks()
     if elements.shape != (family.blocks, family.size):
         must = f"have {family.size} elements in each of {family.blocks} base blocks"
         raise InvalidInput(_SUBJECT, "the design", must, elements.shape)
@@ -94,8 +94,8 @@ def _elements(family: DifferenceFamily) -> Integers:
 class SingerSet(DifferenceFamily):
     """Singer difference set: the hyperplane of trace zero in a projective space over a field of q elements.
 
-    With q = prime^power and t = dimension, v = (q^t-1)/(q-1), d = (q^(t-1)-1)/(q-1), and there is one base block (Singer
-    1938). ``polynomial`` is a primitive polynomial of degree power·t over the integers modulo ``prime``, as
+    With q = prime^power and t = dimension, v = (q^t-1)/(q-1) and d = (q^(t-1)-1)/(q-1). There is one base block (Singer
+    1938). ``polynomial`` is a primitive polynomial of degree power·t over the integers modulo ``prime``: its
     coefficients from the constant term to the leading one, which is 1.
     """
 
@@ -138,8 +138,8 @@ class SingerSet(DifferenceFamily):
 
 
 def _points(q: int, dimension: int) -> int:
-    """Return (q^dimension - 1)/(q - 1), the number of points of a projective space."""
-    return (q**dimension - 1) // (q - 1)
+    """Return 1 + q + … + q^(dimension-1), the number of points of a projective space."""
+    return sum(q**i for i in range(dimension))
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def build(mechanism: CyclicDesign) -> Kernel:
 
 
 def shift_table(mechanism: MixtureMechanism) -> Words:
-    """Return the forced reports of value 0 in the high halves, and the least value that wraps around in the low ones."""
+    """Return the forced reports of value 0 in the high halves, and the least values that wrap around in the low."""
     shifts, modulus = mechanism.forced_shifts().astype(np.uint64), np.uint64(max(mechanism.draws().modulus, 1))
     return shifts << INDEX_BITS | modulus - shifts % modulus
 

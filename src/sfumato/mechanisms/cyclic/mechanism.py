@@ -92,7 +92,7 @@ class CyclicDesign(MixtureMechanism):
             hint = "Use RandomizedResponse for a single value."
             raise InvalidInput(subject, "domain", "have at least two values", domain, hint=hint)
         if design is None:
-            family = best_design(len(domain), self.epsilon, max_outputs=most_outputs(max_bits))
+            family = best_design(len(domain), self.epsilon, max_outputs=most_outputs(max_bits) or math.inf)
         else:
             family = design_from_document(design)
         self._set_up(family, threshold)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from sfumato.mechanisms.candidates import Candidate, CandidateRequest
+from sfumato.mechanisms.candidates import Candidate, CandidateRequest, short_bits
+from sfumato.mechanisms.high_low.cyclic import HighLowCyclic
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
 from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
 from sfumato.mechanisms.high_low.subset import HighLowSubset
@@ -15,7 +16,7 @@ from sfumato.mechanisms.partitioned.report_format import partitioned_format
 from sfumato.mechanisms.registry import Family
 from sfumato.policy import HighLow
 
-__all__ = ["HIGH_LOW", "HighLowHadamard", "HighLowSubset", "UtilityOptimizedRR"]
+__all__ = ["HIGH_LOW", "HighLowCyclic", "HighLowHadamard", "HighLowSubset", "UtilityOptimizedRR"]
 
 
 def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
@@ -25,11 +26,15 @@ def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
         arguments = policy.domain, policy.sensitive, policy.epsilon
         yield "high-low-subset", Candidate(partial(HighLowSubset, *arguments), "s per report")
         yield "high-low-hadamard", Candidate(partial(HighLowHadamard, *arguments), "k + s log s")
+        if len(policy.sensitive) > 1:
+            build = partial(HighLowCyclic, *arguments, max_bits=request.max_bits)
+            compared = len(policy.sensitive) > short_bits(len(policy.domain))
+            yield "high-low-cyclic", Candidate(build, "k + s log s", compared=compared)
         yield "uo-rr", Candidate(partial(UtilityOptimizedRR, *arguments), "k")
 
 
 HIGH_LOW = Family(
-    mechanisms=(HighLowSubset, HighLowHadamard, UtilityOptimizedRR),
+    mechanisms=(HighLowSubset, HighLowHadamard, HighLowCyclic, UtilityOptimizedRR),
     estimator=partitioned_estimator,
     report_format=partitioned_format,
     kernel="sfumato.mechanisms.partitioned.kernel:build",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from sfumato.domain import Domain
 from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.examples import Examples
+from sfumato.mechanisms.high_low.cyclic import HighLowCyclic
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
 from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
 from sfumato.mechanisms.high_low.subset import HighLowSubset
@@ -31,6 +33,10 @@ def _samplers() -> list[Mechanism]:
         HighLowSubset(_SMALL, ["hiv"], "ln 3"),
         HighLowSubset(_SMALL, _SMALL, 2, 2),
         HighLowSubset(_SMALL, _FEARED, "inf", 2),
+        HighLowCyclic(_SMALL, _FEARED, 1, design=CyclicDesign.singer(2, 1, 3)),
+        HighLowCyclic(_LARGE, range(1, 70, 3), 3, design=CyclicDesign.residues(29, 7)),
+        HighLowCyclic(_SMALL, _SMALL, "inf", design=CyclicDesign.residues(7, 2, zero=1)),
+        HighLowCyclic(_SMALL, _FEARED, 0, design=CyclicDesign.singer(2, 1, 3)),
     ]
 
 
@@ -41,6 +47,7 @@ def _laws(epsilon: str) -> list[Mechanism]:
         *(UtilityOptimizedRR(seven, range(count), epsilon) for count in (1, 4, 7)),
         *(HighLowHadamard(seven, range(count), epsilon) for count in (1, 4, 7)),
         *(HighLowSubset(seven, range(count), epsilon) for count in (1, 4, 7)),
+        *(HighLowCyclic(seven, range(count), epsilon, design=CyclicDesign.residues(7, 3)) for count in (2, 4, 7)),
     ]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.mechanisms.cyclic.kernel import shift_table, shifted
 from sfumato.mechanisms.kernels.base import Kernel
 from sfumato.mechanisms.kernels.compile import Word, Words, device, kernel
 from sfumato.mechanisms.kernels.decisions import (
@@ -67,16 +69,28 @@ def _auxiliary(draws: MixtureDraws) -> tuple[float, float]:
     """Return approximate mean and variance of the auxiliary words that a value of this part needs."""
     if draws.members:
         return repairs(draws)
-    mean = 2.0**-32 + rejection_rate(draws.choices)
+    mean = 2.0**-32 + max(rejection_rate(draws.choices), rejection_rate(draws.forced or 1))
     return mean, mean
 
 
 def _index_parameters(parts: tuple[MixtureMechanism, ...], draws: Sequence[MixtureDraws]) -> tuple[Words, ...]:
-    """Return per part the threshold's halves, and columns and blocks of a Hadamard response, or zero and the values."""
-    columns, choices = [each.columns for each in draws], [each.choices for each in draws]
+    """Return per part the threshold's halves and its draws, and the shifts of all cyclic designs with their starts.
+
+    Columns are zero unless the part is a Hadamard response, forced shifts and modulus unless it is a cyclic design.
+    """
     thresholds = [split(part.threshold, 32) for part in parts]
-    highs, lows = [high for high, _ in thresholds], [low for _, low in thresholds]
-    return tuple(np.array(column, dtype=np.uint64) for column in (highs, lows, columns, choices))
+    tables = {part: shift_table(part) for part in dict.fromkeys(parts)}
+    ends = dict(zip(tables, itertools.accumulate(len(table) for table in tables.values()), strict=True))
+    columns = (
+        [high for high, _ in thresholds],
+        [low for _, low in thresholds],
+        [each.columns for each in draws],
+        [each.choices for each in draws],
+        [each.forced for each in draws],
+        [each.modulus for each in draws],
+        [ends[part] - len(tables[part]) for part in parts],
+    )
+    return *(np.array(column, dtype=np.uint64) for column in columns), np.concatenate(list(tables.values()))
 
 
 def _subset_parameters(draws: Sequence[MixtureDraws]) -> tuple[Words, ...]:
@@ -99,10 +113,15 @@ def _index(
     number: Word, part: Word, words: Words, first: Word, parts: Any, auxiliary: Words, position: Word
 ) -> tuple[Word, Word]:
     """Return the report of a part that reports an index."""
-    highs, lows, all_columns, all_choices = parts
-    columns, choices = all_columns[part], all_choices[part]
+    highs, lows, all_columns, all_choices, all_shifts, moduli, starts, table = parts
+    columns, choices, shifts = all_columns[part], all_choices[part], all_shifts[part]
     word = words[first]
     forced, position = bernoulli(word >> INDEX_BITS, highs[part], lows[part], INDEX_BITS, auxiliary, position)
+    if shifts != ZERO:
+        if forced and number == _REVEALED:
+            return number, position
+        drawn, position = below(word & INDEX_MASK, shifts if forced else choices, auxiliary, position)
+        return shifted(number, table[starts[part] + drawn], moduli[part]) if forced else drawn, position
     if columns == ZERO:
         other, position = below(word & INDEX_MASK, choices, auxiliary, position)
         return number if forced else other, position
@@ -144,7 +163,7 @@ def _run_partitioned(
     """Write the reports of all values to ``out``; return the number of auxiliary words read."""
     (part_of, number_of, open_number_of), frame_words, parts, subsets, all_parts, body_bits, bits = parameters
     sizes, members, equals, masks, starts = subsets
-    highs, lows, _, _ = parts
+    highs, lows = parts[:2]
     last = np.uint64(len(part_of) - 1)
     groups = (bits + WORD_BITS - ONE) // WORD_BITS
     body, space = np.empty(groups, dtype=np.uint64), subset_space(bits)

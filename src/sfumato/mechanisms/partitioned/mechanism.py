@@ -22,6 +22,7 @@ from sfumato._core import Integers, quantity
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput, LimitExceeded, UnknownSpec
 from sfumato.mechanisms.base import Finished, Mechanism
+from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.provenance import is_library_mechanism
@@ -283,7 +284,7 @@ def _layouts(parts: Sequence[MixtureMechanism]) -> dict[tuple[int, ...], Layout]
 
 #: Mechanisms that a part may have, by name.
 KINDS: dict[str, type[MixtureMechanism]] = {
-    kind.name: kind for kind in (RandomizedResponse, SubsetSelection, HadamardResponse)
+    kind.name: kind for kind in (RandomizedResponse, SubsetSelection, HadamardResponse, CyclicDesign)
 }
 
 
