@@ -7,8 +7,9 @@ small that rounding the transform gives the exact result; ``rounding_bound`` sta
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,8 @@ from sfumato._core import Floats, Integers
 from sfumato.mechanisms.cyclic.designs import DifferenceFamily
 
 __all__ = ["gather", "gather_exactly", "is_balanced", "rounding_bound", "spread", "spread_exactly"]
+
+Waves = npt.NDArray[np.complex128]
 
 #: Maximum number of additions that are done one by one, without a transform.
 _FEW_ADDITIONS = 2**16
@@ -39,10 +42,7 @@ def spread(design: DifferenceFamily, weights: Floats) -> Floats:
         return sums.ravel()
     length = _transform_length(v)
     transformed = np.fft.rfft(weights, length)
-    rows = [
-        _folded(np.fft.irfft(np.fft.rfft(indicators, length) * transformed, length), v)
-        for indicators in _indicators(design)
-    ]
+    rows = [_folded(np.fft.irfft(of_blocks * transformed, length), v) for of_blocks in _transforms(design)]
     return np.concatenate(rows).ravel()
 
 
@@ -59,10 +59,10 @@ def gather(design: DifferenceFamily, outputs: Floats) -> Floats:
     length = _transform_length(v)
     total = np.zeros(length // 2 + 1, np.complex128)
     start = 0
-    for indicators in _indicators(design):
-        chunk = rows[start : start + len(indicators)]
-        total += (np.fft.rfft(chunk, length) * np.fft.rfft(indicators, length).conj()).sum(axis=0)
-        start += len(indicators)
+    for of_blocks in _transforms(design):
+        chunk = rows[start : start + len(of_blocks)]
+        total += (np.fft.rfft(chunk, length) * of_blocks.conj()).sum(axis=0)
+        start += len(of_blocks)
     # The correlation at a negative shift -s is at position length - s; folding adds it to residue v - s.
     linear = np.fft.irfft(total, length)
     sums = linear[:v].copy()
@@ -85,13 +85,29 @@ def _transform_length(modulus: int) -> int:
     return 1 << (2 * modulus - 1).bit_length()
 
 
-def _indicators(design: DifferenceFamily) -> Sequence[Floats] | list[Floats]:
-    """Return the indicators of the base blocks, in chunks of bounded memory."""
-    rows = max(1, _CHUNK // (4 * design.modulus))
-    return [_indicator_rows(design, start, rows) for start in range(0, design.blocks, rows)]
+def _transforms(design: DifferenceFamily) -> Iterator[Waves]:
+    """Yield the transforms of the indicators of the base blocks, in chunks of bounded memory."""
+    rows = max(1, _CHUNK // _transform_length(design.modulus))
+    if design.blocks <= rows:
+        yield _transform_of_all(design)
+        return
+    for start in range(0, design.blocks, rows):
+        yield _transform(design, start, rows)
 
 
-def _indicator_rows(design: DifferenceFamily, start: int, count: int) -> Floats:
+@functools.lru_cache(maxsize=4)
+def _transform_of_all(design: DifferenceFamily) -> Waves:
+    """Return the transforms of all base blocks; iterative estimates use them again and again."""
+    return _transform(design, 0, design.blocks)
+
+
+def _transform(design: DifferenceFamily, start: int, count: int) -> Waves:
+    """Return the transforms of some base blocks, a row per block."""
+    indicators = _indicators(design, start, count)
+    return np.fft.rfft(indicators, _transform_length(design.modulus))
+
+
+def _indicators(design: DifferenceFamily, start: int, count: int) -> Floats:
     """Return the indicators of some base blocks, a row per block."""
     elements = design.elements[start : start + count]
     rows = np.zeros((len(elements), design.modulus))
@@ -152,6 +168,6 @@ def _exactly(
 
 def is_balanced(design: DifferenceFamily) -> bool:
     """Return whether every nonzero residue is equally often a difference within a base block, by exact counting."""
-    indicators = np.concatenate(_indicators(design)).ravel().astype(np.int64)
+    indicators = _indicators(design, 0, design.blocks).ravel().astype(np.int64)
     differences = gather_exactly(design, indicators)
     return bool((differences[1:] == differences[-1]).all())

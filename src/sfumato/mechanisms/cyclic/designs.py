@@ -24,7 +24,15 @@ from sfumato.mechanisms.cyclic.numbers import (
     recurrence,
 )
 
-__all__ = ["LARGEST_OUTPUTS", "DifferenceFamily", "ResidueFamily", "SingerSet", "design_from_document"]
+__all__ = [
+    "LARGEST_OUTPUTS",
+    "DifferenceFamily",
+    "ResidueFamily",
+    "SingerSet",
+    "design_from_document",
+    "residues_document",
+    "singer_document",
+]
 
 #: Maximum number of outputs of a design; bounds the memory and time of an estimate.
 LARGEST_OUTPUTS = 2**22
@@ -187,6 +195,16 @@ class ResidueFamily(DifferenceFamily):
 # -- designs in a spec ---------------------------------------------------------------------------------------
 
 
+def singer_document(prime: int, power: int, dimension: int) -> dict[str, Any]:
+    """Return the document of a Singer set, or raise InvalidInput if there is none or it is too large."""
+    return SingerSet.of(*_read_space({"prime": prime, "power": power, "dimension": dimension})).document()
+
+
+def residues_document(prime: int, order: int, cosets: int, zero: int) -> dict[str, Any]:
+    """Return the document of a residue family, or raise InvalidInput if there is none or it is too large."""
+    return _read_residues({"prime": prime, "order": order, "cosets": cosets, "zero": zero}).document()
+
+
 def design_from_document(document: Any) -> DifferenceFamily:
     """Return the family that a document of ``DifferenceFamily.document`` states, or raise InvalidInput."""
     readers = {SingerSet.kind: _read_singer, ResidueFamily.kind: _read_residues}
@@ -218,13 +236,19 @@ def _read_prime(document: dict[str, Any], least: int) -> int:
     return prime
 
 
-def _read_singer(document: dict[str, Any]) -> SingerSet:
-    """Return the Singer set of a document; raise InvalidInput unless its polynomial is primitive."""
+def _read_space(document: dict[str, Any]) -> tuple[int, int, int]:
+    """Return the prime, power and dimension of a document for a Singer set."""
     prime, power = _read_prime(document, 2), _read(document, "power", 1, 22)
     dimension = _read(document, "dimension", 3, 22)
-    if power * dimension > 64 or _points(prime**power, dimension) > LARGEST_OUTPUTS:
+    if _points(prime**power, dimension) > LARGEST_OUTPUTS:
         must = f"give at most {LARGEST_OUTPUTS} residues together with prime and power"
         raise InvalidInput(_SUBJECT, "dimension", must, dimension)
+    return prime, power, dimension
+
+
+def _read_singer(document: dict[str, Any]) -> SingerSet:
+    """Return the Singer set of a document; raise InvalidInput unless its polynomial is primitive."""
+    prime, power, dimension = _read_space(document)
     polynomial = document.get("polynomial")
     degree = power * dimension
     if (

@@ -18,7 +18,12 @@ from sfumato.mechanisms.base import SURROGATE_VALUES, Finished, read_epsilon
 from sfumato.mechanisms.candidates import most_outputs
 from sfumato.mechanisms.cyclic.choice import best_design
 from sfumato.mechanisms.cyclic.correlation import spread_exactly
-from sfumato.mechanisms.cyclic.designs import DifferenceFamily, ResidueFamily, SingerSet, design_from_document
+from sfumato.mechanisms.cyclic.designs import (
+    DifferenceFamily,
+    design_from_document,
+    residues_document,
+    singer_document,
+)
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.two_level import ONE, OUTSIDE, MixtureDraws, MixtureMechanism, mixing_threshold
 
@@ -129,7 +134,7 @@ class CyclicDesign(MixtureMechanism):
         dict
             The design, for the parameter ``design`` of the constructor.
         """
-        return SingerSet.of(prime, power, dimension).document()
+        return singer_document(prime, power, dimension)
 
     @staticmethod
     def residues(prime: int, order: int, *, cosets: int = 1, zero: int = 0) -> dict[str, Any]:
@@ -151,7 +156,7 @@ class CyclicDesign(MixtureMechanism):
         dict
             The design, for the parameter ``design`` of the constructor. Its sets have cosets·h + zero residues.
         """
-        return ResidueFamily(prime, order, cosets, zero).document()
+        return residues_document(prime, order, cosets, zero)
 
     # -- the sampler -----------------------------------------------------------------------------------------
 
@@ -232,5 +237,4 @@ class CyclicDesign(MixtureMechanism):
 
 def cyclic_surrogate(design: DifferenceFamily) -> dict[str, Any]:
     """Return a design of few residues with the same kind of sampler, with one base block or several."""
-    small = SingerSet.of(2, 1, 3) if design.blocks == 1 else ResidueFamily(7, 2, 1, 0)
-    return small.document()
+    return singer_document(2, 1, 3) if design.blocks == 1 else residues_document(7, 2, 1, 0)
