@@ -23,7 +23,7 @@ function randomBytes(count = 0) {
 function field({ numbers, lanes, planes, planes_start }, decision) {
 	const lane = decision - numbers.length, [low, width] = numbers[decision] ?? [0, planes]
 	const start = planes_start + 64 * planes * Math.floor(lane / 64) + (lane % 64)
-	if (lane < lanes) return Array.from({ length: width }, (_, i) => (lane < 0 ? low + width - 1 - i : start + 64 * i))
+	if (lane < lanes) return indices(width).map((i) => (lane < 0 ? low + width - 1 - i : start + 64 * i))
 }
 
 /** Rejects decisions that share a bit: they are not independent. @param {Layout} layout */
@@ -102,6 +102,8 @@ function each(list, read, length = list?.length) {
 	refuse("a list", `have ${length} items`, list)
 }
 
+const indices = (n = 0) => [...Array(n).keys()]
+
 /** Number of bits of 0 … n-1. */
 const bitsFor = (n = 0n) => (n > 1 ? (n - 1n).toString(2).length : 0)
 
@@ -142,6 +144,7 @@ const sum = (terms) => terms.reduce(([n, d], [m, e]) => (d === e ? [n + m, d] : 
 const ln = (n = 0n, d = 1n) => (!n ? 0 : d ? Math.max(0, Math.log(Number(n)) - Math.log(Number(d))) : Infinity)
 
 const total = (/** @type {number[]} */ weights) => weights.reduce((all, weight) => all + weight, 0)
+const largest = (/** @type {bigint[]} */ values) => values.reduce((a, b) => (a > b ? a : b))
 const least = (/** @type {number[]} */ values) => values.reduce((a, b) => Math.min(a, b), Infinity)
 const most = (/** @type {number[]} */ values) => values.reduce((a, b) => Math.max(a, b), 0)
 
@@ -193,7 +196,7 @@ const columns = (size) => (weights, more) => {
 /** The law of values hidden within parts; those with place -1 are revealed unless a draw hides them.
  * @param {TwoLevels[]} parts @param {ArrayLike<number>} partOf @param {ArrayLike<number>} places @returns {Law} */
 function lawOfParts(parts, partOf, places) {
-	const isRevealed = (x = 0) => places[x] < 0 && parts[partOf[x]].keep > 0n, revealed = Array.from(places, (_, x) => x).filter(isRevealed)
+	const isRevealed = (x = 0) => places[x] < 0 && parts[partOf[x]].keep > 0n, revealed = indices(places.length).filter(isRevealed)
 	return {
 		greatest: sum([...parts.map(({ greatest }) => greatest), ...revealed.map((x) => /** @type {Fraction} */ ([parts[partOf[x]].keep, ONE]))]),
 		classOf: (x) => 2 * partOf[x] + +(places[x] < 0),
@@ -222,7 +225,7 @@ function lawOfBits(own = 0n, other = 0n, harmless = 0n, k = 0, hidden = 0, isHid
 	const set = own * (ONE - other), unset = other * (ONE - own), s = BigInt(hidden), alone = BigInt(k - hidden) * harmless
 	// The largest likelihood of the report without bits, and Σ own·other^(m-1)·(1-other)^(s-m) over the sets of m of s bits.
 	// Not reduced, because the numbers have 64·s bits.
-	const none = [(ONE - own) * ONE, hidden < k ? (ONE - harmless) * (ONE - other) : 0n].reduce((a, b) => (a > b ? a : b))
+	const none = largest([(ONE - own) * ONE, hidden < k ? (ONE - harmless) * (ONE - other) : 0n])
 	const power = other ? (ONE - other) ** (s - 1n) : 1n, whole = other ? ONE ** s : ONE
 	const some = other ? own * (whole - power * (ONE - other)) * ONE : own * s * ONE
 	const law = /** @type {Law} */ ({
@@ -242,9 +245,9 @@ function lawOfBits(own = 0n, other = 0n, harmless = 0n, k = 0, hidden = 0, isHid
 
 /** @param {bigint[][]} rows over 2^62 @returns {Law} */
 function lawOfTable(rows) {
-	const outputs = [...rows[0].keys()], weights = rows.map((row) => Float64Array.from(row, Number))
+	const outputs = indices(rows[0].length), weights = rows.map((row) => Float64Array.from(row, Number))
 	const logs = weights.map((row) => row.map(Math.log)), cache = new Float64Array(rows.length ** 2).fill(-1)
-	const greatest = outputs.reduce((all, y) => all + rows.reduce((most, row) => (row[y] > most ? row[y] : most), 0n), 0n)
+	const greatest = outputs.reduce((all, y) => all + largest(rows.map((row) => row[y])), 0n)
 	return {
 		greatest: [greatest, TOTAL],
 		classOf: (x) => x,
@@ -281,7 +284,7 @@ function lawOfBoth([value, label], sizes, block, members) {
 	const all = choices(block.length, sizes[0]) * choices(members.length, sizes[1])
 	// Pairs of sets in which no value of the one is in a block of the other.
 	const apart = [...ways[sizes[1]]].reduce((sum, [values, count]) => sum + count * choices(block.length - values, sizes[0]), 0n)
-	const either = [value.high * label.low, value.low * label.high].reduce((a, b) => (a > b ? a : b))
+	const either = largest([value.high * label.low, value.low * label.high])
 	const units = value.greatest[1] * label.greatest[1]
 	return {
 		greatest: [(all - apart) * value.high * label.high + apart * either, all * units],
@@ -312,6 +315,9 @@ function lawOfNested(keep, high = 0, sizes, block, blocks = 0) {
 
 // -- samplers --
 
+/** A sampler with its law. @param {Law} law @param {Sample} sample */
+const withLaw = (law, sample) => Object.assign(sample, { law })
+
 /** @param {TwoLevels} levels @param {Sample} sample @returns {Part} */
 const part = (levels, sample, k = 0, outputs = 0n, bits = bitsFor(outputs), shape = "") =>
 	Object.assign(sample, { levels, outputs, bits, shape, law: lawOfOne(levels, k) })
@@ -319,7 +325,7 @@ const part = (levels, sample, k = 0, outputs = 0n, bits = bitsFor(outputs), shap
 /** Mechanisms of parts; the value -1 may be revealed. @type {Record<string, Maker<Part>>} */
 const PARTS = {
 	"randomized-response": (p, k) => {
-		const keep = integer(p.threshold), levels = mixture(keep, [1n, BigInt(k)], singles), all = Array.from({ length: k }, (_, y) => y)
+		const keep = integer(p.threshold), levels = mixture(keep, [1n, BigInt(k)], singles), all = indices(k)
 		const mechanism = part(levels, (x, draws) => {
 			const truthful = draws.bernoulli(keep, ONE), other = draws.below(k)
 			return BigInt(truthful ? x : other)
@@ -387,7 +393,7 @@ function parted(parts, partOf, places) {
 
 /** Hides the sensitive values in one part. @param {string} name @returns {Maker} */
 const highLow = (name) => (p, k) => {
-	const hidden = sensitive(p.sensitive, k), places = Array.from({ length: k }, (_, x) => hidden.get(x) ?? -1)
+	const hidden = sensitive(p.sensitive, k), places = indices(k).map((x) => hidden.get(x) ?? -1)
 	// Subsets of size 1 are reported as indices.
 	const make = PARTS[p.size === 1 ? "randomized-response" : name]
 	return parted([make(p, hidden.size)], places.map(() => 0), places)
@@ -401,7 +407,7 @@ function table(p, k) {
 	const rows = each(p.weights, (row) => each(row, (weight) => integer(weight, TOTAL), outputs), k)
 	const wrong = rows.find((row) => row.reduce((sum, weight) => sum + weight) !== TOTAL)
 	if (wrong) refuse("weights", "sum to 2^62", `${wrong}`)
-	return Object.assign(/** @type {Sample} */ ((x, draws) => {
+	return withLaw(lawOfTable(rows), (x, draws) => {
 		const left = [...rows[x], ...new Array(bins - outputs).fill(0n)]
 		const stay = left.map(() => capacity), alias = [...left.keys()]
 		const small = alias.filter((b) => left[b] < capacity).reverse()
@@ -416,12 +422,11 @@ function table(p, k) {
 		}
 		const bin = draws.below(bins)
 		return BigInt(draws.bernoulli(stay[bin], capacity) ? bin : alias[bin])
-	}), { law: lawOfTable(rows) })
+	})
 }
 
 /** Reports one bit per value. @param {number} k @param {Law} law @param {(x: number, i: number) => bigint} odds */
-const unary = (k, law, odds) => Object.assign(/** @type {Sample} */ ((x, draws) =>
-	asNumber(Uint8Array.from({ length: k }, (_, i) => +draws.bernoulli(odds(x, i), ONE)))), { law })
+const unary = (k, law, odds) => withLaw(law, (x, draws) => asNumber(Uint8Array.from(indices(k), (i) => +draws.bernoulli(odds(x, i), ONE))))
 
 /** @type {Record<string, Maker>} */
 const MECHANISMS = {
@@ -458,19 +463,19 @@ const MECHANISMS = {
 		const { block, blocks, members } = blocksOf(p.blocks, k), { planes, keep, coins } = lanesOf(p, 2)
 		const sizes = each(p.sizes, (size, i) => number(size, (i ? blocks : k) - 1, 1), 2)
 		const parts = keep.map((odds, i) => mixture(odds, [BigInt(sizes[i]), BigInt(i ? blocks : k)], subsets(sizes[i])))
-		return Object.assign(/** @type {Sample} */ ((x, draws) => {
+		return withLaw(lawOfBoth(parts, sizes, block, members), (x, draws) => {
 			const forced = keep.map((odds) => draws.bernoulli(odds, ONE)), all = new Uint8Array(k + blocks)
 			choose(draws, planes, [x, block[x]].map((element, i) =>
 				[all.subarray(i * k, k + i * blocks), () => coins[i], () => sizes[i], forced[i] ? element : -1]))
 			return asNumber(all)
-		}), { law: lawOfBoth(parts, sizes, block, members) })
+		})
 	},
 	"nested-subsets": (p, k) => {
 		const { block, places, members, blocks } = blocksOf(p.blocks, k), most = k / blocks
 		if (members.some((values) => values.length !== most)) refuse("blocks", "all have the same size", p.blocks)
 		const { planes, keep, coins } = lanesOf(p, 3), high = number(p.high, blocks - 1, 1)
 		const sizes = each(p.sizes, (size, i) => number(size, most - 1, 1 - i), 2)
-		return Object.assign(/** @type {Sample} */ ((x, draws) => {
+		return withLaw(lawOfNested(keep, high, sizes, block, blocks), (x, draws) => {
 			const blockOfX = block[x], isHigh = draws.bernoulli(keep[0], ONE)
 			const forced = draws.bernoulli(keep[isHigh ? 1 : 2], ONE)
 			const report = new Uint8Array(k + blocks), set = report.subarray(k)
@@ -480,7 +485,7 @@ const MECHANISMS = {
 			choose(draws, planes, groups)
 			block.forEach((j, value) => (report[value] = groups[j + 1][0][places[value]]))
 			return asNumber(report)
-		}), { law: lawOfNested(keep, high, sizes, block, blocks) })
+		})
 	},
 }
 
@@ -548,7 +553,7 @@ export function readLevel(value) {
 /** Two values of each class represent all pairs. @param {((x: number) => any)[]} classes */
 function representatives(size = 0, ...classes) {
 	const seen = new Map(), of = (x = 0) => classes.map((classOf) => classOf(x)).join()
-	const chosen = Array.from({ length: size }, (_, x) => x).filter((x) => seen.set(of(x), (seen.get(of(x)) ?? 0) + 1).get(of(x)) <= 2)
+	const chosen = indices(size).filter((x) => seen.set(of(x), (seen.get(of(x)) ?? 0) + 1).get(of(x)) <= 2)
 	return { chosen, of }
 }
 
@@ -564,8 +569,7 @@ function distanceOf(distance, domain) {
 	if (Array.isArray(distance)) return (x, other) => readLevel(distance[x][other])
 	if (distance === "discrete") return () => 1
 	if (distance === "absolute") {
-		const labels = domain.values ?? { length: domain.size }
-		const at = Array.from(labels, (label, x) => (domain.values ? label : x))
+		const at = domain.values ?? indices(domain.size)
 		return (x, other) => Math.abs(at[x] - at[other])
 	}
 	if (distance !== "km" || !domain.grid) refuse("distance", "be discrete, absolute, a matrix, or km on a grid", distance, "UnknownSpec")
@@ -684,7 +688,7 @@ export function disclose(mechanism, document) {
 				}
 				levels.set(of(x), level)
 			}
-			return Array.from({ length: size }, (_, x) => levels.get(of(x)))
+			return indices(size).map((x) => levels.get(of(x)))
 		},
 		after: (before, level) => before / (before + (1 - before) * Math.exp(-level)),
 		beliefs(before) {
