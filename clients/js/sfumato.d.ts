@@ -179,6 +179,18 @@ export interface TwoLevels {
   extremes(weights: number[], more?: boolean): [number, number]
 }
 
+/**
+ * A cyclic design. The outputs whose set contains value x are j·modulus + (x + e) mod modulus, for every residue e of every
+ * base block j.
+ */
+export interface Design {
+  modulus: number
+  /** Number of residues of a base block. */
+  size: number
+  /** The base blocks, each in ascending order. */
+  base: Uint32Array[]
+}
+
 /** The law of a mechanism, as far as the module needs it. Fractions are exact; other numbers are accurate to 1e-12. */
 export interface Law {
   /** Sum over all reports of the largest likelihood of a value. */

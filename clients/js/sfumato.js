@@ -1,11 +1,13 @@
 // The browser client of Sfumato: docs/browser-client.md, docs/words-to-decisions.md.
-/** @import {Answer, Collection, Decisions, Disclosure, Domain, Fraction, Group, Law, Layout, Limits, Maker, Mechanism, Part, Sample, TwoLevels} from "./sfumato.js" */
+/** @import {Answer, Collection, Decisions, Design, Disclosure, Domain, Fraction, Group, Law, Layout, Limits, Maker, Mechanism, Part, Sample, TwoLevels} from "./sfumato.js" */
 
 const ONE = 1n << 64n, TOTAL = 1n << 62n
 /** Tolerance of comparisons. Doubles are accurate to 1e-14, and no draw depends on them. */
 const TOLERANCE = 1e-9
 /** Maximum values of randomized response with columns. */
 const MANY_COLUMNS = 4096
+/** Maximum outputs of a cyclic design, and steps to weigh its sets; both bound the time to open a collection. */
+const MANY_OUTPUTS = 2 ** 22, MANY_STEPS = 2 ** 28
 
 /** Throws an error. @param {any} got @returns {never} */
 function refuse(what = "", must = "", got, name = "InvalidInput") {
@@ -172,25 +174,38 @@ const subsets = (size) => (weights) => {
 	return [total(sorted.slice(0, size)), total(sorted.slice(-size))]
 }
 
+/** Extreme weights of sets, from their weights and numbers of values. @param {Float64Array[][]} blocks @returns {[number, number]} */
+function extremesOf(blocks, values = 0, more = false) {
+	let lightest = Infinity, heaviest = 0
+	for (const [weights, counts] of blocks) weights.forEach((weight, i) => {
+		if (counts[i] > 0) lightest = Math.min(lightest, weight)
+		if (more || counts[i] < values) heaviest = Math.max(heaviest, weight)
+	})
+	return [lightest, heaviest]
+}
+
 /** Extreme weights of Hadamard sets: twice a weight is the sum of all weights plus their transform.
  * @param {number} size of a block @returns {TwoLevels["extremes"]} */
 const columns = (size) => (weights, more) => {
-	let lightest = Infinity, heaviest = 0
-	for (let start = 0; start < weights.length; start += size - 1) {
-		const block = weights.slice(start, start + size - 1)
-		const transformed = [block, block.map(() => 1)].map((values) => {
-			const row = Float64Array.from({ length: size }, (_, i) => (i && values[i - 1]) || 0)
-			for (let half = 1; half < size; half *= 2) for (let i = 0; i < size; i++) {
-				if (!(i & half)) [row[i], row[i + half]] = [row[i] + row[i + half], row[i] - row[i + half]]
-			}
-			return row.map((value) => (value + total(values)) / 2)
-		})
-		transformed[0].forEach((weight, i) => {
-			if (transformed[1][i] > 0) lightest = Math.min(lightest, weight)
-			if (more || transformed[1][i] < weights.length) heaviest = Math.max(heaviest, weight)
-		})
-	}
-	return [lightest, heaviest]
+	const width = size - 1, blocks = indices(Math.ceil(weights.length / width)).map((j) => weights.slice(j * width, (j + 1) * width))
+	return extremesOf(blocks.map((block) => [block, block.map(() => 1)].map((values) => {
+		const row = new Float64Array(size)
+		row.set(values, 1)
+		for (let half = 1; half < size; half *= 2) for (let i = 0; i < size; i++) {
+			if (!(i & half)) [row[i], row[i + half]] = [row[i] + row[i + half], row[i] - row[i + half]]
+		}
+		return row.map((value) => (value + total(values)) / 2)
+	})), weights.length, more)
+}
+
+/** Extreme weights of the sets of a cyclic design; bounds on them if there are many. @param {Design} design @returns {TwoLevels["extremes"]} */
+const translates = ({ modulus, size, base }) => (weights, more) => {
+	if (weights.length * size * base.length > MANY_STEPS) return [0, total(weights)]
+	return extremesOf(base.map((block) => [weights, weights.map(() => 1)].map((values) => {
+		const row = new Float64Array(modulus)
+		values.forEach((value, x) => block.forEach((e) => (row[(x + e) % modulus] += value)))
+		return row
+	})), weights.length, more)
 }
 
 /** The law of values hidden within parts; those with place -1 are revealed unless a draw hides them.
@@ -275,7 +290,7 @@ function lawOfTable(rows) {
  * @param {number[]} block @param {number[][]} members @returns {Law} */
 function lawOfBoth([value, label], sizes, block, members) {
 	// Number of sets of blocks, by their numbers of blocks and of values.
-	const ways = [new Map([[0, 1n]]), ...Array.from({ length: sizes[1] }, () => new Map())]
+	const ways = [new Map([[0, 1n]]), ...indices(sizes[1]).map(() => new Map())]
 	for (const { length } of members) {
 		for (let chosen = sizes[1]; chosen > 0; chosen--) {
 			for (const [values, count] of ways[chosen - 1]) ways[chosen].set(values + length, (ways[chosen].get(values + length) ?? 0n) + count)
@@ -311,6 +326,57 @@ function lawOfNested(keep, high = 0, sizes, block, blocks = 0) {
 		classOf: (x) => block[x],
 		ratio: (x, other) => (block[x] === block[other] ? within : between),
 	}
+}
+
+// -- cyclic designs --
+
+/** Designs by kind. @type {Record<string, (design: any, prime: number) => Design>} */
+const DESIGNS = {
+	// Common zeros of a linear recurring sequence over GF(prime) and of its shifts by multiples of the modulus.
+	singer: (design, prime) => {
+		only(design, "kind prime power dimension polynomial modulus blocks size")
+		const power = number(design.power, 22, 1), dimension = number(design.dimension, 22, 3), n = power * dimension
+		const [size, modulus] = indices(dimension - 1).reduce(([, sum]) => [sum, number(sum * prime ** power + 1, MANY_OUTPUTS)], [0, 1])
+		const polynomial = each(design.polynomial, (c, l) => number(c, l < n ? prime - 1 : 1, +(l === n)), n + 1)
+		const terms = indices(n).filter((l) => polynomial[l]), shifts = indices(power).map((j) => j * modulus)
+		const sequence = new Uint32Array(power * modulus + n)
+		sequence[n - 1] = 1
+		for (let i = 0; i + n < sequence.length; i++) {
+			let sum = 0
+			for (const l of terms) sum += polynomial[l] * sequence[i + l]
+			sequence[i + n] = (prime - (sum % prime)) % prime
+		}
+		return { modulus, size, base: [Uint32Array.from(indices(modulus).filter((i) => shifts.every((shift) => !sequence[i + shift])))] }
+	},
+	// Cosets of the residues of an order, with or without 0; block j is multiplied by the j-th power of the least primitive root.
+	residues: (design, prime) => {
+		only(design, "kind prime order cosets zero modulus blocks size")
+		const order = number(design.order, prime - 1, 1), step = number((prime - 1) / order, prime), blocks = order % 2 ? step / 2 : step
+		const zero = number(design.zero, 1), cosets = number(design.cosets, step, 1), size = number(cosets * order + zero, prime - 1, 2)
+		number(blocks * prime, MANY_OUTPUTS)
+		let powers = [1]
+		for (let root = 2; powers.length < prime - 1; root++) {
+			powers = [1]
+			for (let x = root; x !== 1; x = (x * root) % prime) powers.push(x)
+		}
+		const blockOf = (j = 0) => powers.filter((_, i) => (i + step - j) % step < cosets).concat(zero ? 0 : [])
+		return { modulus: prime, size, base: indices(blocks).map((j) => Uint32Array.from(blockOf(j)).sort()) }
+	},
+}
+
+/** Rejects unknown keys, such as the sets of a design. @param {any} document */
+function only(document, keys = "") {
+	for (const key in document) if (!keys.split(" ").includes(key)) refuse("keys", `be among ${keys}`, key)
+}
+
+/** Reads a design. Privacy needs `size` different residues in every base block; the rest serves the estimate. @param {any} document */
+function readDesign(document) {
+	const derive = named(DESIGNS, document?.kind, "the kind of a design"), prime = number(document.prime, MANY_OUTPUTS, 2)
+	for (let divisor = 2; divisor ** 2 <= prime; divisor++) if (prime % divisor === 0) refuse("prime", "be a prime number", prime)
+	const design = derive(document, prime), { modulus, size, base } = design
+	const right = base.every((block) => block.length === size && block.every((e, i) => !i || e > block[i - 1]))
+	if (right && document.modulus === modulus && document.blocks === base.length && document.size === size) return design
+	refuse("a design", `have modulus ${modulus} and ${base.length} base blocks of ${size} residues`, document)
 }
 
 // -- samplers --
@@ -355,6 +421,20 @@ const PARTS = {
 			return BigInt(block) * BigInt(size) + BigInt(column)
 		}, k, outputs)
 	},
+	"cyclic-design": (p, k) => {
+		only(p, "epsilon design threshold")
+		const keep = integer(p.threshold), design = readDesign(p.design), { modulus, size, base } = design, outputs = BigInt(base.length * modulus)
+		if (k > modulus) refuse("modulus", `be at least ${k}`, modulus)
+		// A set is empty if its output is at least k above the nearest residue of the base block.
+		const gaps = base.flatMap((block) => Array.from(block, (e, i) => (block[i + 1] ?? block[0] + modulus) - e))
+		const empty = BigInt(total(gaps.map((gap) => Math.max(gap - k, 0))))
+		return part(mixture(keep, [BigInt(size), BigInt(modulus)], translates(design), empty, outputs), (x, draws) => {
+			if (!draws.bernoulli(keep, ONE)) return BigInt(draws.below(outputs))
+			if (x < 0) return -1n
+			const choice = draws.below(base.length * size), block = Math.floor(choice / size)
+			return BigInt(block * modulus + (x + base[block][choice % size]) % modulus)
+		}, k, outputs)
+	},
 	"subset-selection": (p, k) => {
 		const keep = integer(p.threshold), planes = number(p.planes, 8, 1)
 		const size = number(p.size, k - 1, 1), coin = integer(p.coin, 1n << BigInt(planes))
@@ -367,9 +447,9 @@ const PARTS = {
 }
 
 /** @template T @param {Record<string, T>} known @param {string} name */
-function named(known, name) {
+function named(known, name, what = "mechanism") {
 	if (Object.hasOwn(known, name)) return known[name]
-	refuse("mechanism", `be one of ${Object.keys(known)}`, name, "UnknownSpec")
+	refuse(what, `be one of ${Object.keys(known)}`, name, "UnknownSpec")
 }
 
 /** @param {Part[]} parts @param {number[]} partOf @param {number[]} places in the part */
@@ -392,8 +472,8 @@ function parted(parts, partOf, places) {
 }
 
 /** Hides the sensitive values in one part. @param {string} name @returns {Maker} */
-const highLow = (name) => (p, k) => {
-	const hidden = sensitive(p.sensitive, k), places = indices(k).map((x) => hidden.get(x) ?? -1)
+const highLow = (name) => ({ sensitive: list, ...p }, k) => {
+	const hidden = sensitive(list, k), places = indices(k).map((x) => hidden.get(x) ?? -1)
 	// Subsets of size 1 are reported as indices.
 	const make = PARTS[p.size === 1 ? "randomized-response" : name]
 	return parted([make(p, hidden.size)], places.map(() => 0), places)
@@ -453,11 +533,11 @@ const MECHANISMS = {
 	},
 	block: (p, k) => {
 		const { block, places, members, blocks } = blocksOf(p.blocks, k)
-		const parts = each(p.kind, (kind, j) => {
-			const { mechanism, size, parameters } = p.kinds[kind], { length } = members[j]
-			return named(PARTS, mechanism)(parameters, number(size, length, length))
-		}, blocks)
-		return parted(parts, block, places)
+		const kinds = each(p.kinds, ({ mechanism, size, parameters }) => named(PARTS, mechanism)(parameters, number(size, k, 1)))
+		return parted(each(p.kind, (kind, j) => {
+			number(p.kinds[kind].size, members[j].length, members[j].length)
+			return kinds[kind]
+		}, blocks), block, places)
 	},
 	"composed-subsets": (p, k) => {
 		const { block, blocks, members } = blocksOf(p.blocks, k), { planes, keep, coins } = lanesOf(p, 2)
@@ -704,7 +784,7 @@ export function disclose(mechanism, document) {
 
 /** Returns the bytes of a report. @param {Mechanism} mechanism @param {bigint} report */
 export const serialise = ({ bits }, report) =>
-	Uint8Array.from({ length: Math.ceil(bits / 8) }, (_, i) => Number(BigInt.asUintN(8, report >> BigInt(8 * i))))
+	Uint8Array.from(indices(Math.ceil(bits / 8)), (i) => Number(BigInt.asUintN(8, report >> BigInt(8 * i))))
 
 /** Draws a report of the value with index x. @param {Mechanism} mechanism @param {number} x */
 export function privatize(mechanism, x) {

@@ -33,11 +33,15 @@ const FAULTS = [
 	["low > 0n && auxiliary", "auxiliary"],
 	["while ((value", "if ((value"],
 	["const truthful = draws.bernoulli(keep, ONE),", "const first = draws.below(k), truthful = draws.bernoulli(keep, ONE),"],
+	["(x + base[block]", "(modulus - x + base[block]", "cyclic-design"],
+	["let root = 2;", "let root = 3;", "cyclic-design"],
+	["(i + step - j) % step", "(i + j) % step", "cyclic-design"],
+	["sequence[n - 1] = 1", "sequence[0] = 1", "cyclic-design"],
 ]
 
-for (const [right, wrong] of FAULTS) test(`a small fault is detected: ${wrong}`, async () => {
+for (const [right, wrong, name = "randomized-response"] of FAULTS) test(`a small fault is detected: ${wrong}`, async () => {
 	const broken = await changed(right, wrong)
-	assert.ok(published("randomized-response.json").filter(isSmall).some((vector) => replay(broken, vector).wrong.length))
+	assert.ok(published(`${name}.json`).filter(isSmall).some((vector) => replay(broken, vector).wrong.length))
 })
 
 for (const [name, vectors] of folder("reports/")) test(`${name}: reports are serialised as in batches`, () => {
