@@ -482,6 +482,7 @@ def test_the_odds_on_the_page_are_those_of_the_exact_law(people: People, collect
             (make.SubsetSelection(domain, epsilon, 2), uniform),
             (make.UnaryEncoding(domain, epsilon), uniform),
             (make.HadamardResponse(domain, epsilon), uniform),
+            (make.CyclicDesign(domain, epsilon, design=make.CyclicDesign.singer(2, 1, 3)), uniform),
             (make.BlockMechanism.for_policy(blocks, "rr"), blocks),
         ]
     page = people()
@@ -499,6 +500,27 @@ def test_the_odds_on_the_page_are_those_of_the_exact_law(people: People, collect
         assert all(exposed in alarm for alarm in alarms)
         for denial in ("Not your answer", "need not be your answer"):
             assert denial not in promise
+
+
+def test_a_survey_about_a_thousand_values_sends_two_bytes(people: People, collector: Served) -> None:
+    """At ε = 1, by a cyclic design, whose sets the page derives from a few integers."""
+    values = [f"village {number}" for number in range(1000)]
+    policy = {"kind": "uniform", "epsilon": "1"}
+    name = opened(collector, "Which village?", {"values": values}, policy, mechanism="cyclic", results="public")
+    mechanism = sf.mechanism_from_spec(read(collector, name)["mechanism"])
+    assert mechanism.name == "cyclic-design"
+    page = people()
+    posts: list[Any] = []
+    page.on("request", lambda request: posts.append(request.post_data_json) if request.method == "POST" else None)
+    assert answer(page, f"{collector.url}/c/{name}", "village 999") == f"code {posts[0]['report']}"
+    reports = [post["report"] for post in posts]
+    assert [len(mechanism.report_format.encode(report)) for report in reports] == [2]
+    assert f"correct with probability {as_shown(float(mechanism.guess_probability()))}" in page.inner_text("#outcome")
+    # The collector estimates from the report what the library does.
+    body = collector.ask("GET", f"/v1/collections/{name}/estimate").json
+    expected = sf.estimate(mechanism, sf.aggregate(mechanism, reports))
+    assert body["reports"] == 1
+    assert [row["frequency"] for row in body["rows"]] == pytest.approx(expected.frequencies.tolist(), abs=1e-12)
 
 
 def test_the_page_asks_nobody_else_what_a_reply_reveals(people: People, collector: Served) -> None:

@@ -76,7 +76,7 @@ export function drawnInWords({ mechanism, parameters: p, domain, report: { encod
 	const labels = labelsOf(domain), drawn = JSON.parse(report)
 	const name = (/** @type {number} */ x) => `“${nameOf(labels[x], domain)}”`
 	if (mechanism === "randomized-response") return name(drawn)
-	if (encoding === "index" && p.sensitive && p.threshold && !p.block_size) {
+	if (encoding === "index" && p.sensitive && p.threshold && !p.block_size && !p.design) {
 		const others = [...labels.keys()].filter((x) => !p.sensitive.includes(x))
 		return name(drawn < p.sensitive.length ? p.sensitive[drawn] : others[drawn - p.sensitive.length])
 	}
