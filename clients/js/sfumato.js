@@ -522,6 +522,7 @@ const MECHANISMS = {
 	"utility-optimized-rr": highLow("randomized-response"),
 	"high-low-hadamard": highLow("hadamard-response"),
 	"high-low-subset": highLow("subset-selection"),
+	"high-low-cyclic": highLow("cyclic-design"),
 	"unary-encoding": (p, k) => {
 		const own = integer(p.own), other = integer(p.other)
 		return unary(k, lawOfBits(own, other, 0n, k, k, () => true), (x, i) => (i === x ? own : other))

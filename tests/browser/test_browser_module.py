@@ -331,10 +331,11 @@ def mechanisms() -> list[Mechanism]:
         make.CyclicDesign(grid, "ln 3", design=make.CyclicDesign.singer(3, 2, 3)),
         make.CyclicDesign(sf.Domain.range(90), 4, design=make.CyclicDesign.residues(97, 1, cosets=3)),
         make.BlockMechanism.for_policy(blocks),
-        *(make.BlockMechanism.for_policy(blocks, inner) for inner in ("rr", "subset", "hadamard")),
+        *(make.BlockMechanism.for_policy(blocks, inner) for inner in ("rr", "subset", "hadamard", "cyclic")),
         make.HighLowSubset(pairs, [("f", 0), ("m", 3), ("m", 8)], 1),
         make.HighLowSubset(sf.Domain.range(100), range(0, 100, 2), "0.5"),
         make.HighLowHadamard(sf.Domain.range(100), range(50), 3),
+        make.HighLowCyclic(sf.Domain.range(100), range(1, 100, 2), 2),
         make.UtilityOptimizedRR(sf.Domain([0.5, 1.0, 2.0]), [1.0], "ln 2"),
         make.UtilityOptimizedRappor(sf.Domain.range(200), range(20, 90), 2),
         make.NestedSubsets(pairs, "abc" * 6, "0.5", 2),
@@ -390,6 +391,7 @@ def families(epsilon: str) -> dict[str, list[Mechanism]]:
     across = str(level + sf.Epsilon(1)) if finite else "inf"
     counts = sf.ChiSquare([[30, 20, 10], [10, 20, 30]])
     binary = sf.Domain(["yes", "no"])
+    blocks = sf.Blocks(seven, "abbccdd", epsilon)
     designs = [
         make.CyclicDesign.singer(2, 2, 3),
         make.CyclicDesign.residues(7, 2, zero=1),
@@ -407,8 +409,9 @@ def families(epsilon: str) -> dict[str, list[Mechanism]]:
         *(make.UtilityOptimizedRR(seven, range(s), epsilon) for s in (1, 4, 7)),
         *(make.UtilityOptimizedRappor(seven, range(s), epsilon) for s in (1, 4, 7)),
         *(make.HighLowHadamard(seven, range(s), epsilon) for s in (1, 4, 7)),
+        *(make.HighLowCyclic(seven, range(s), epsilon, design=designs[0]) for s in (2, 4, 7)),
         *(make.HighLowSubset(seven, range(s), epsilon) for s in (1, 4, 7)),
-        *(make.BlockMechanism.for_policy(sf.Blocks(seven, "abbccdd", epsilon), i) for i in (None, "rr", "hadamard")),
+        *(make.BlockMechanism.for_policy(blocks, inner) for inner in (None, "rr", "hadamard", "cyclic")),
         make.BinaryOptimal(binary, epsilon, "1"),
         make.PriorBinary.for_policy(sf.Prior(binary, ["1/3", "2/3"], epsilon)),
         make.PriorSymmetric.for_policy(sf.Prior(binary, ["1/2", "1/2"], epsilon)),

@@ -853,6 +853,11 @@ def test_what_was_drawn_is_named_by_the_values_it_speaks_for(people: People, col
         sf.design(sf.HighLow(domain, sensitive=["flu", "cancer"], epsilon=1), mechanism="high-low-subset"),
         sf.design(sf.Blocks(domain, blocks=[0, 1, 0, 1], epsilon=1), mechanism="block-rr"),
     ]
+    codes = [
+        sf.design(sf.Uniform(domain, epsilon=1), mechanism="cyclic"),
+        sf.design(sf.HighLow(domain, sensitive=["flu", "cancer"], epsilon=1), mechanism="high-low-cyclic"),
+        sf.design(sf.Blocks(domain, blocks=[0, 1, 0, 1], epsilon=1), mechanism="block-cyclic"),
+    ]
     page = people()
     page.goto(collector.url)
     call = "([spec, report]) => import('/static/words.js').then(words => words.drawnInWords(spec, report))"
@@ -864,6 +869,8 @@ def test_what_was_drawn_is_named_by_the_values_it_speaks_for(people: People, col
             report = str(output) if index else json.dumps(_bitmap(likeliest))
             text = page.evaluate(call, [mechanism.spec, report])
             assert re.findall("“(.*?)”", text) == likeliest
+    # The number of an output is a code: it is not that of a value.
+    assert [page.evaluate(call, [mechanism.spec, "1"]) for mechanism in codes] == [None] * 3
 
 
 def _bitmap(values: list[str]) -> str:

@@ -102,7 +102,8 @@ test("the law of fewer values than residues counts the empty sets", () => {
 	}
 })
 
-test("designs hide the values of a block", () => {
+test("designs hide the sensitive values, and the values of a block", () => {
+	assert.equal(compare(readMechanism(spec(FANO, 8, "high-low-cyclic", { sensitive: [1, 2, 4, 7] }))), 7 + 4)
 	const { parameters } = spec(FANO), kinds = [{ mechanism: "cyclic-design", size: 3, parameters }, { mechanism: "randomized-response", size: 2, parameters }]
 	const block = { ...spec(FANO, 8), mechanism: "block", parameters: { blocks: [0, 1, 0, 2, 1, 2, 0, 2], kind: [0, 1, 0], kinds } }
 	assert.equal(compare(readMechanism(block)), 7 + 2 + 7)
