@@ -15,7 +15,7 @@ _SMALL = Domain(["none", "flu", "hiv", "cancer", "other"])
 def _samplers() -> list[Mechanism]:
     """Return mechanisms for the vectors of words and decisions."""
     return [
-        CyclicDesign(_SMALL, 1),
+        CyclicDesign(_SMALL, 1, design=CyclicDesign.residues(5, 1, zero=1)),
         CyclicDesign(_SMALL, 1, design=CyclicDesign.singer(2, 1, 3)),
         CyclicDesign(_SMALL, "inf", design=CyclicDesign.residues(11, 5)),
         CyclicDesign(Domain.range(21), 2, design=CyclicDesign.singer(2, 2, 3)),
