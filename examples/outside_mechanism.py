@@ -82,7 +82,7 @@ def main(people: int = 20_000) -> sf.Estimate:
     """Plan, audit, charge, privatize, store, aggregate and estimate; print each result."""
     days = sf.Domain(["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"])
     policy = sf.Uniform(days, "1/2")
-    plan = sf.plan(policy, people, max_bits=3)
+    plan = sf.plan(policy, people)
     print(plan)
     mechanism = sf.design(policy, people, mechanism="cyclic-response")
     certificate = sf.audit(mechanism, policy)

@@ -430,7 +430,7 @@ def plot_plan(policy: Policy | Plan, numbers: Any = (10**3, 10**4, 10**5, 10**6,
 
 @register_plot(Plan)
 def plot_comparison(comparison: Plan) -> Figure:
-    """Plot one bar per mechanism of a plan, the best on top.
+    """Plot one bar per mechanism of a plan, the smallest error on top.
 
     The bars show the expected total variation error, at most 1. In a plan for another utility than estimation, they
     show the values of that utility, and a line shows the bound on every mechanism.

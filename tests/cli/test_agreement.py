@@ -109,6 +109,35 @@ def test_a_mechanism_is_designed_for_a_prior(capsys: pytest.CaptureFixture[str])
     assert made == sf.design(sf.load_policy("policy.json"), prior=[0.5, 0.25, 0.15, 0.1])
 
 
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("option", "max_bits"),
+    [((), "short"), (("--max-bits", "short"), "short"), (("--max-bits", "none"), None), (("--max-bits", "7"), 7)],
+)
+def test_the_length_of_reports_is_a_word_or_a_number(
+    capsys: pytest.CaptureFixture[str], option: tuple[str, ...], max_bits: Any
+) -> None:
+    policy = sf.Uniform(sf.Domain.range(100), 1)
+    Path("policy.json").write_text(json.dumps(policy.to_dict()))
+    plan = sf.plan(policy, 1000, max_bits=max_bits)
+    found = answer(capsys, "plan", "policy.json", "--n", "1000", *option, "--json")
+    assert (found["best"], found["why"]) == (plan.best.name, plan.reason)
+    assert [row["name"] for row in found["rows"]] == [row.name for row in plan.rows]
+    answer(capsys, "design", "policy.json", "-o", "m.json", *option, "--json")
+    assert sf.mechanism_from_spec(Path("m.json").read_text()) == plan.best.mechanism
+    simulated = answer(capsys, "simulate", "policy.json", "--n", "1000", "--by-law", *option, "--json")
+    assert simulated["mechanism"] == plan.best.mechanism.name
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("wrong", ["0", "-3", "long", "Short", "1.5", "", "²"])
+def test_another_length_of_reports_is_refused(capsys: pytest.CaptureFixture[str], wrong: str) -> None:
+    for command in (["plan", "policy.json", "--n", "10"], ["design", "policy.json", "-o", "m.json"]):
+        assert main([*command, "--max-bits", wrong]) == 2
+        message = f"{wrong!r} is not short, none or a positive whole number of bits, such as 16."
+        assert message in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("text", "culprit"), [("a,b,c\n", "every line must be a frequency"), ("0.5,x\n", "every line")]
 )

@@ -212,6 +212,21 @@ def test_what_is_too_large_to_compare_is_said() -> None:
     assert plan.left_out in str(plan)
 
 
+def test_reports_are_short_unless_the_caller_says_otherwise() -> None:
+    """Subset selection sends 40 bits per question, 14 are short, and 6 are the least."""
+    questions = Questionnaire({"a": sf.Domain.range(40), "b": SMOKES}, 1)
+    short, unlimited, limited = (questions.plan(100, max_bits=max_bits) for max_bits in ("short", None, 6))
+    assert questions.plan(100).rows == short.rows
+    for name in ("split evenly", "sample evenly", "joint"):
+        assert strategy(unlimited, name).risk <= strategy(short, name).risk <= 1.05 * strategy(unlimited, name).risk
+        assert strategy(short, name).bits < strategy(unlimited, name).bits
+    assert strategy(short, "sample evenly").bits <= 14
+    assert strategy(limited, "sample evenly").bits <= 6
+    assert limited.left_out == "joint: not compared, because its reports are longer than max_bits"
+    with pytest.raises(InvalidInput, match="max_bits must be"):
+        questions.plan(100, max_bits="long")  # type: ignore[arg-type]
+
+
 def test_an_epsilon_too_small_to_tell_anything_has_infinite_risks() -> None:
     plan = Questionnaire({"a": SMOKES, "b": COLOURS}, "1/10000000000000000000000000").plan(10)
     assert all(math.isinf(row.risk) for row in plan.rows)

@@ -60,7 +60,7 @@ def test_the_safe_epsilon_is_the_greatest_that_implies_the_policy(policy: sf.Pri
     if not safe.is_infinite:
         assert not sf.implies(sf.Uniform(policy.domain, safe * ABOVE), policy)
     for name, candidate in candidates(policy).by_name.items():
-        assert candidate.classical == (name in {"rr", "unary", "unary-optimized", "subset", "hadamard"})
+        assert candidate.classical == (name in {"rr", "unary", "unary-optimized", "subset", "hadamard", "cyclic"})
 
 
 def test_the_safe_epsilon_of_other_policies() -> None:

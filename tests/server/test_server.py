@@ -518,6 +518,23 @@ def test_plans_are_those_of_the_planner(collector: Served) -> None:
         assert collector.as_admin("POST", "/v1/plan", wrong).reason == "invalid"
 
 
+def test_a_plan_takes_the_length_of_reports(collector: Served) -> None:
+    policy = sf.Uniform(sf.Domain.range(200), 1)
+    body: dict[str, Any] = {"policy": policy.to_dict(), "n": 1000}
+    requests: list[tuple[dict[str, Any], Any]] = [
+        ({}, "short"),
+        ({"max_bits": "short"}, "short"),
+        ({"max_bits": None}, None),
+        ({"max_bits": 8}, 8),
+    ]
+    for option, max_bits in requests:
+        response = collector.as_admin("POST", "/v1/plan", body | option).json
+        plan = sf.plan(policy, 1000, max_bits=max_bits)
+        assert (response["best"], response["why"]) == (plan.best.name, plan.reason)
+    for wrong in ("long", 0, 1.5, "8", True):
+        assert collector.as_admin("POST", "/v1/plan", body | {"max_bits": wrong}).reason == "invalid"
+
+
 def test_what_takes_too_long_is_ended(tmp_path: Path) -> None:
     with served(f"sqlite:///{tmp_path}/collect.db", plan_seconds=0.001) as collector:
         body = {"policy": POLICY.to_dict(), "n": 1000}

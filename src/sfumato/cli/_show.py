@@ -8,11 +8,14 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sfumato._core import ProgressCallback, finite
+
+if TYPE_CHECKING:
+    from sfumato.compiler import MaxBits
 
 __all__ = [
     "BITS_OPTION",
@@ -56,8 +59,26 @@ UTILITY_OPTION = click.option(
     "case (worst-estimation), the mutual information, or the squared error of numeric values (mmse).",
 )
 
+
+def _max_bits(argument: str) -> MaxBits:
+    """Parse a maximum length of reports: a number of bits, ``short`` or ``none``."""
+    if argument == "short":
+        return "short"
+    if argument == "none":
+        return None
+    if not argument.isdecimal() or int(argument) < 1:
+        raise click.BadParameter(f"{argument!r} is not short, none or a positive whole number of bits, such as 16.")
+    return int(argument)
+
+
 BITS_OPTION = click.option(
-    "--max-bits", type=click.IntRange(1), help="Maximum size of a report, in bits.  [default: no limit]"
+    "--max-bits",
+    type=_max_bits,
+    metavar="short|none|BITS",
+    default="short",
+    show_default=True,
+    help="Maximum length of a report: a number of bits, none for no limit, or short. Short means 8 bits more than the "
+    "number of a value takes; longer reports are used only if no short one has an error within 5% of the smallest.",
 )
 
 THREADS_OPTION = click.option("--threads", type=click.IntRange(1), help="Number of threads.  [default: one per core]")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from sfumato._core import PIPE, quantity
@@ -24,6 +26,9 @@ from sfumato.cli._show import (
     seconds_option,
     show_json,
 )
+
+if TYPE_CHECKING:
+    from sfumato.compiler import MaxBits
 
 #: Number of people assumed without ``--n``; it changes the printed error, not the choice of the mechanism.
 _DEFAULT_PEOPLE = 10_000
@@ -60,7 +65,7 @@ def command(
     utility: str,
     loss: str | None,
     prior: str | None,
-    max_bits: int | None,
+    max_bits: MaxBits,
     max_seconds: float | None,
     as_json: bool,
 ) -> None:

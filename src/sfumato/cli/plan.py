@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from sfumato._core import quantity
@@ -25,6 +27,9 @@ from sfumato.cli._show import (
     show_json,
     show_table,
 )
+
+if TYPE_CHECKING:
+    from sfumato.compiler import MaxBits
 
 
 @click.command(short_help="Compare mechanisms for a policy by their expected error.")
@@ -62,14 +67,14 @@ def command(
     utility: str,
     loss: str | None,
     prior: str | None,
-    max_bits: int | None,
+    max_bits: MaxBits,
     max_seconds: float | None,
     plot: str | None,
     as_json: bool,
 ) -> None:
     """Compare every suitable mechanism for a policy by its expected error and the size of its reports.
 
-    POLICY is a TOML or JSON file; - reads standard input. An asterisk marks the best mechanism. The column
+    POLICY is a TOML or JSON file; - reads standard input. An asterisk marks the recommended one. The column
     "× bound" compares the mechanism with a proven bound that holds for every mechanism; 1 means optimal. It is empty
     where no bound is known. The command warns if the policy allows reports that reveal a value with near certainty.
 

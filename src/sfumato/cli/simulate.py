@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from sfumato.cli._files import INPUT, read_policy
 from sfumato.cli._show import (
+    BITS_OPTION,
     JSON_OPTION,
     MECHANISM_OPTION,
     method_option,
@@ -15,6 +18,9 @@ from sfumato.cli._show import (
     show_json,
     show_table,
 )
+
+if TYPE_CHECKING:
+    from sfumato.compiler import MaxBits
 
 
 @click.command(short_help="Simulate a collection and compare its error with the prediction.")
@@ -34,6 +40,7 @@ from sfumato.cli._show import (
     help="True distribution of values, from which people are drawn.",
 )
 @MECHANISM_OPTION
+@BITS_OPTION
 @seconds_option(with_utility=False)
 @method_option()
 @click.option(
@@ -51,6 +58,7 @@ def command(
     n: int,
     truth: str,
     mechanism: str | None,
+    max_bits: MaxBits,
     max_seconds: float | None,
     method: str,
     seed: int,
@@ -72,7 +80,7 @@ def command(
 
     rules = read_policy(policy)
     with progress_bar("rounds of the search") as progress:
-        sampler = design(rules, n, mechanism=mechanism, max_seconds=max_seconds, progress=progress)
+        sampler = design(rules, n, mechanism=mechanism, max_bits=max_bits, max_seconds=max_seconds, progress=progress)
     with progress_bar("simulating") as progress:
         result = simulate(sampler, n=n, truth=truth, method=method, seed=seed, one_by_one=one_by_one, progress=progress)
     if as_json:

@@ -50,3 +50,4 @@ from sfumato.compiler.planning import (
     SEARCH_SECONDS as SEARCH_SECONDS,
     SEARCHED_VALUES as SEARCHED_VALUES,
 )
+from sfumato.compiler.report_length import SHORT as SHORT, MaxBits as MaxBits, ReportLength as ReportLength

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from sfumato._core import INFINITE, ZERO, Epsilon, checked_type
 from sfumato.auditing import audit, required_coverage
+from sfumato.compiler.report_length import MaxBits, ReportLength
 from sfumato.errors import InvalidInput, NoAnswer, NoMechanism, SfumatoError
 from sfumato.mechanisms import Candidate, CandidateRequest, Family, Mechanism, all_families
 from sfumato.policy import PairwisePolicy, Policy, Prior, Secret
@@ -56,12 +57,13 @@ class Candidates:
             self.skipped.append(f"{name}, because {short_reason(error)}")
 
 
-def candidates(policy: Policy, max_bits: int | None = None, utility: str = "estimation") -> Candidates:
+def candidates(policy: Policy, max_bits: MaxBits = None, utility: str = "estimation") -> Candidates:
     """Return every mechanism that a family offers for the policy.
 
     Families offer classical mechanisms at the safe epsilon and other mechanisms for the structure of the policy.
     """
-    request = CandidateRequest(policy, safe_epsilon(policy), max_bits, utility)
+    length = ReportLength(max_bits, len(policy.domain))
+    request = CandidateRequest(policy, safe_epsilon(policy), length.limit, utility, length.short)
     offered = Candidates()
     for family in all_families():
         if family.candidates is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sfumato._core import ProgressCallback, checked_count
 from sfumato.compiler.planning import plan_request
+from sfumato.compiler.report_length import SHORT, MaxBits
 from sfumato.compiler.requests import Request
 from sfumato.compiler.solvers.goals import Goal
 from sfumato.domain import Frequencies
@@ -20,11 +21,11 @@ def design(
     mechanism: str | None = None,
     utility: str | Goal = "estimation",
     prior: Frequencies | None = None,
-    max_bits: int | None = None,
+    max_bits: MaxBits = SHORT,
     max_seconds: float | None = None,
     progress: ProgressCallback | None = None,
 ) -> Mechanism:
-    """Return the mechanism with the least expected error among those compared for a policy.
+    """Return the recommended mechanism for a policy: the one of least expected error with short reports.
 
     The result is ``plan(...).best.mechanism``. :func:`plan` compares mechanisms made for this kind of policy, classical
     mechanisms at the greatest ε that implies the policy, and the result of a search over all mechanisms.
@@ -46,7 +47,9 @@ def design(
         Distribution of values that the design assumes: a sequence in domain order, or a mapping or pandas Series with
         the values as labels. The default is that of :func:`plan`.
     max_bits
-        Maximum length of a report in bits; no limit by default.
+        Length of a report in bits. The default, ``"short"``, means at most ⌈log2 k⌉ + 8 bits for k values, and more
+        only if the best mechanism with such reports is not within 5% of the best one. An integer is a limit, and None
+        means no limit.
     max_seconds
         Time limit of the call in seconds; 0 disables the search. The call takes at most 20% plus 2 s longer. By
         default, a search for estimation takes at most 10 s for up to 64 values and is skipped for more. A search for

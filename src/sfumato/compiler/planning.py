@@ -11,6 +11,7 @@ from sfumato.compiler.candidates import candidates, short_reason
 from sfumato.compiler.expected_errors import measure, measure_mechanism, scale
 from sfumato.compiler.plans import Plan, Row
 from sfumato.compiler.reasons import nothing_learned, reason_for, reveals_nothing
+from sfumato.compiler.report_length import SHORT, MaxBits
 from sfumato.compiler.requests import Request, checked_target
 from sfumato.compiler.solvers.deadline import GRACE, Deadline, OutOfTime, one_thread
 from sfumato.compiler.solvers.goals import Estimation, Goal
@@ -44,7 +45,7 @@ def plan(
     mechanism: str | None = None,
     utility: str | Goal = "estimation",
     prior: Frequencies | None = None,
-    max_bits: int | None = None,
+    max_bits: MaxBits = SHORT,
     max_seconds: float | None = None,
     progress: ProgressCallback | None = None,
 ) -> Plan:
@@ -85,7 +86,14 @@ def plan(
         mechanisms. Under a :class:`Prior` policy, a comparison by another utility than estimation, or with
         ``mechanism="optimal"``, uses the prior of the policy instead. Leave it out for ``"worst-estimation"``.
     max_bits
-        Maximum length of a recommended report in bits; no limit by default. Longer ones may still be listed.
+        Length of a recommended report in bits:
+
+        - ``"short"``, the default: at most ⌈log2 k⌉ + 8 bits for k values, the best mechanism among these. If its value
+          is not within 5% of the best one, the best mechanism of any length is recommended instead;
+        - an integer: at most this number of bits;
+        - None: no limit.
+
+        The plan may also list mechanisms with longer reports.
     max_seconds
         Time limit of the call in seconds; 0 disables the search. The call takes at most 20% plus 2 s longer, even while
         two other programs keep the cores busy. By default, a search for estimation takes at most 10 s for up to 64
@@ -98,7 +106,8 @@ def plan(
     Returns
     -------
     Plan
-        The compared mechanisms with their expected errors, the best first. ``Plan.reason`` explains the recommendation.
+        The compared mechanisms with their expected errors, the smallest first. ``Plan.best`` is the recommended one,
+        and ``Plan.reason`` explains the recommendation.
 
     Raises
     ------
@@ -166,7 +175,7 @@ def _is_compared_by_risk(request: Request) -> bool:
 
 def _plan_of_one_mechanism(request: Request, name: str) -> Plan:
     """Return the plan of the mechanism that the caller names."""
-    suitable = candidates(request.policy, request.max_bits, request.goal.name)
+    suitable = candidates(request.policy, request.length.max_bits, request.goal.name)
     if name not in suitable.by_name:
         must = f"be one of optimal, {', '.join(suitable.by_name)} for this policy"
         raise InvalidInput(request.verb, "mechanism", must, name)
@@ -182,7 +191,7 @@ def _plan_of_one_mechanism(request: Request, name: str) -> Plan:
         reason=f"{name}: requested by name, not compared with other mechanisms",
         utility=request.goal.name,
         prior=None if request.prior is None else tuple(prior.tolist()),
-        max_bits=request.max_bits,
+        max_bits=request.length.max_bits,
     )
 
 
@@ -210,7 +219,7 @@ def _plan_by_risk(request: Request, deadline: Deadline) -> Plan:
     prior = request.distribution(request.prior)
     bound = _least_risk(policy) if request.prior is None else None
     rows: list[Row] = []
-    suitable = candidates(policy, request.max_bits)
+    suitable = candidates(policy, request.length.max_bits)
     skipped = suitable.skipped
     for name, candidate in suitable.by_name.items():
         if not candidate.compared:
@@ -225,7 +234,7 @@ def _plan_by_risk(request: Request, deadline: Deadline) -> Plan:
             continue
         with suitable.comparing(name):
             rows.append(measure(name, candidate, prior, bound))
-    if _needs_search(policy, request.max_bits):
+    if _needs_search(policy, request.length.limit):
         why_not = _why_no_search(policy, max_seconds, min((r.ratio for r in rows if r.ratio is not None), default=None))
         optimum = None
         if why_not is None:
@@ -248,7 +257,7 @@ def _plan_by_risk(request: Request, deadline: Deadline) -> Plan:
         rows=tuple(rows),
         reason="",
         prior=None if request.prior is None else tuple(prior.tolist()),
-        max_bits=request.max_bits,
+        max_bits=request.length.max_bits,
         skipped="; ".join(skipped) or None,
     )
     return replace(compared, reason=reason_for(compared))
@@ -293,7 +302,7 @@ def _why_no_search(policy: Policy, max_seconds: float | None, ratio: float | Non
 
 def _optimum(request: Request, deadline: Deadline, prior: Floats) -> tuple[Optimum | None, str | None]:
     """Return the optimal design, or None and the reason why there is none."""
-    outputs = most_outputs(request.max_bits)
+    outputs = most_outputs(request.length.limit)
     try:
         deadline.require()
         return optimal_until(deadline, request.policy, "estimation", prior, outputs, request.progress), None

@@ -20,6 +20,7 @@ from sfumato._core import (
     read_string,
     reads_document,
 )
+from sfumato.compiler.report_length import SHORT, MaxBits, ReportLength
 from sfumato.compiler.solvers.result import relative_gap
 from sfumato.domain import checked_distribution
 from sfumato.errors import InvalidInput, NoMechanism, UnknownLabel
@@ -200,7 +201,7 @@ class Row:
 
 @dataclass(frozen=True, repr=False)
 class Plan(Result):
-    """The mechanisms that :func:`plan` compared for a policy, the best first.
+    """The mechanisms that :func:`plan` compared for a policy, by their expected error.
 
     Print a plan to see it as a table. ``compared["subset"]`` returns the :class:`Row` of one mechanism, and iteration
     yields all rows. ``to_dict`` stores a plan, ``to_pandas`` converts it, and ``plot`` draws it.
@@ -212,7 +213,8 @@ class Plan(Result):
     n
         Number of people: the ``n`` of the call, or the number that its ``target`` requires.
     rows
-        The compared mechanisms, the best first, with errors for n people.
+        The compared mechanisms, the best value first, with errors for n people. Rows with longer reports than those of
+        the recommended one, ``best``, may come before it.
     reason
         One sentence that explains the recommendation.
     utility
@@ -221,7 +223,7 @@ class Plan(Result):
         The distribution of values that the caller passed, in domain order; None if the caller passed none. Errors are
         then predicted at the default distribution of :func:`plan`.
     max_bits
-        Maximum length of a recommended report in bits; None for no limit.
+        Length of a recommended report in bits: a limit, ``"short"``, or None for no limit (see :func:`plan`).
     skipped
         The mechanisms that were not compared, with the reasons, in words; None if all were compared.
 
@@ -248,21 +250,22 @@ class Plan(Result):
     reason: str
     utility: str = "estimation"
     prior: tuple[float, ...] | None = None
-    max_bits: int | None = None
+    max_bits: MaxBits = None
     skipped: str | None = None
 
     @property
     def best(self) -> Row:
-        """The row with the best value whose reports have at most ``max_bits`` bits.
+        """The recommended row: the one with the best value among those whose reports have at most ``max_bits`` bits.
 
-        Of equally good rows, it is the one with the shortest reports. NoMechanism is raised if no report is short
-        enough.
+        If ``max_bits`` is ``"short"``, it is the best row with at most ⌈log2 k⌉ + 8 bits for k values, or the first row
+        if that one is not within 5% of it. Of equally good rows, it is the one with the shortest reports. NoMechanism
+        is raised if ``max_bits`` is a limit and no report is short enough.
         """
         return self._best_of(self.rows)
 
     @property
     def classical(self) -> Row:
-        """The best row within ``max_bits`` among the classical mechanisms (``Row.classical``).
+        """The row that ``best`` would be if only the classical mechanisms were compared (``Row.classical``).
 
         NoMechanism is raised if the plan has no such row.
         """
@@ -295,20 +298,25 @@ class Plan(Result):
         """The warnings about values that a single report may reveal, one string each; empty if there are none."""
         return disclosure_warnings(self.policy)
 
+    @property
+    def _length(self) -> ReportLength:
+        """The meaning of ``max_bits`` for the domain of the policy."""
+        return ReportLength(self.max_bits, len(self.policy.domain))
+
     def _best_of(self, rows: tuple[Row, ...]) -> Row:
-        """Return the first row whose reports fit in ``max_bits``; raise NoMechanism if there is none."""
-        fitting = [row for row in rows if self.max_bits is None or row.bits <= self.max_bits]
-        if not fitting:
-            if not rows or self.max_bits is None:
+        """Return the recommended one of these rows; raise NoMechanism if there is none."""
+        index = self._length.recommended([row.value for row in rows], [row.bits for row in rows])
+        if index is None:
+            if not rows or self._length.limit is None:
                 raise NoMechanism(
                     "this plan contains no classical mechanism. Call plan(policy, n) without mechanism= and with the "
                     "utility 'estimation', which compares them."
                 )
             raise NoMechanism(
-                f"no compared mechanism has reports of at most {quantity(self.max_bits, 'bit')}. "
+                f"no compared mechanism has reports of at most {quantity(self._length.limit, 'bit')}. "
                 f"Set max_bits to at least {min(row.bits for row in rows)}."
             )
-        return fitting[0]
+        return rows[index]
 
     def __getitem__(self, name: str) -> Row:
         """Return the row of the mechanism with this short name; raise UnknownLabel if the plan has no such row."""
@@ -329,8 +337,9 @@ class Plan(Result):
         Returns
         -------
         dict
-            One entry per field. ``"policy"`` is ``policy.to_dict()``, and every row is ``row.to_dict()``. Infinite
-            numbers are the strings ``"inf"`` and ``"-inf"``.
+            One entry per field. ``"policy"`` is ``policy.to_dict()``, and every row is ``row.to_dict()``.
+            ``"max_bits"`` is an integer, the string ``"short"`` or None. Infinite numbers are the strings ``"inf"`` and
+            ``"-inf"``.
         """
         return {
             "policy": self.policy.to_dict(),
@@ -388,7 +397,7 @@ class Plan(Result):
             reason=read_string("Plan", "reason", parts["reason"]),
             utility=read_string("Plan", "utility", parts["utility"]),
             prior=prior,
-            max_bits=None if max_bits is None else read_integer("Plan", "max_bits", max_bits),
+            max_bits=max_bits if max_bits in (None, SHORT) else read_integer("Plan", "max_bits", max_bits),
             skipped=None if skipped is None else read_string("Plan", "skipped", skipped),
         )
 
@@ -436,7 +445,8 @@ class Plan(Result):
     @property
     def _fits(self) -> bool:
         """Whether at least one mechanism has reports within ``max_bits``."""
-        return any(self.max_bits is None or row.bits <= self.max_bits for row in self.rows)
+        limit = self._length.limit
+        return any(limit is None or row.bits <= limit for row in self.rows)
 
     def _title(self) -> str:
         return f"{self.policy.kind} policy over {quantity(len(self.policy.domain), 'value')}, n = {self.n:,}"

@@ -6,10 +6,11 @@ import math
 
 from sfumato._core import ZERO, quantity
 from sfumato.compiler.plans import Plan, Row
+from sfumato.compiler.report_length import ReportLength
 from sfumato.errors import NoMechanism
 from sfumato.policy import PairwisePolicy, Policy, Prior
 
-__all__ = ["nothing_learned", "reason_for", "reveals_nothing"]
+__all__ = ["alternative", "nothing_learned", "reason_for", "reveals_nothing", "within_limit"]
 
 #: Largest ratio of error to lower bound that counts as optimal; a solver does not resolve smaller differences.
 _OPTIMAL = 1 + 1e-6
@@ -47,8 +48,8 @@ def _rank(plan: Plan, best: Row) -> str:
     """Compare the best row with the lower bound if one is known, otherwise with the other rows."""
     if best.ratio is not None and best.ratio <= _OPTIMAL:
         return f"optimal, expected squared error {best.risk:.3g}"
-    limit = "" if plan.max_bits is None else f" within {quantity(plan.max_bits, 'bit')}"
     distance = _distance_to_bound(best.ratio)
+    limit = within_limit(plan, best)
     return f"smallest expected squared error of the compared mechanisms{limit} ({best.risk:.3g}, {distance})"
 
 
@@ -73,12 +74,63 @@ def _people(n: int) -> str:
 
 
 def _length(plan: Plan, best: Row) -> str:
-    """Return the length of a report in words."""
-    length = quantity(best.bits, "bit per report", "bits per report")
-    if best.bits <= _LONG_REPORT:
+    """Return the length of a report in words, and what a longer or shorter one would cost."""
+    length = _bits_per_report(best)
+    if best.bits > _LONG_REPORT:
+        shorter = "; set max_bits for shorter reports" if plan.max_bits is None else ""
+        length = f"{length} (about {best.bits / 8000:,.0f} kB{shorter})"
+    other = alternative(plan, best)
+    if other is None or abs(other.risk / best.risk - 1) <= _OPTIMAL - 1:
         return length
-    shorter = "; set max_bits for shorter reports" if plan.max_bits is None else ""
-    return f"{length} (about {best.bits / 8000:,.0f} kB{shorter})"
+    difference = f"{other.name}: {_difference(other.risk / best.risk)}, {_bits_per_report(other)}"
+    if other.bits > best.bits:
+        return f"{length}; {difference}"
+    short = quantity(_report_length(plan).short or 0, "bit")
+    return f"{length}; no mechanism within {short} is within 5% of this error ({difference})"
+
+
+def within_limit(plan: Plan, best: Row) -> str:
+    """Return the limit on the length of reports if it matters for the best row, after a space; else an empty string."""
+    length = _report_length(plan)
+    most = length.limit if best is plan.rows[0] else length.preferred
+    return "" if most is None else f" within {quantity(most, 'bit')}"
+
+
+def alternative(plan: Plan, best: Row) -> Row | None:
+    """Return the row that another limit on the length of reports would recommend, or None.
+
+    It is the best row if that one is too long to be recommended, and the best short one if a long one is recommended.
+    """
+    if best is not plan.rows[0]:
+        return plan.rows[0]
+    length = _report_length(plan)
+    if length.short is None or best.bits <= length.short:
+        return None
+    shorter = length.first_fitting([row.bits for row in plan.rows])
+    return None if shorter is None else plan.rows[shorter]
+
+
+def _report_length(plan: Plan) -> ReportLength:
+    return ReportLength(plan.max_bits, len(plan.policy.domain))
+
+
+def _bits_per_report(row: Row) -> str:
+    return quantity(row.bits, "bit per report", "bits per report")
+
+
+def _difference(ratio: float) -> str:
+    """Return an error relative to another one in words.
+
+    >>> _difference(0.9969), _difference(1.273), _difference(0.25), _difference(35.21), _difference(math.inf)
+    ('0.31% less error', '27% more error', '0.25× the error', '35.2× the error', 'infinite error')
+    """
+    if math.isinf(ratio):
+        return "infinite error"
+    if not 0.5 < ratio < 2:
+        return f"{ratio:,.1f}× the error" if ratio > 1 else f"{ratio:.2g}× the error"
+    percent = 100 * abs(ratio - 1)
+    digits = f"{percent:.0f}" if percent >= 10 else f"{percent:.2g}"
+    return f"{digits}% {'less' if ratio < 1 else 'more'} error"
 
 
 def _saving(plan: Plan) -> str:

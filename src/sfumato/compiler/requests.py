@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-from sfumato._core import Floats, ProgressCallback, checked_count, checked_seconds, checked_type
+from sfumato._core import Floats, ProgressCallback, checked_seconds, checked_type
+from sfumato.compiler.report_length import MaxBits, ReportLength, checked_max_bits
 from sfumato.compiler.solvers.goals import Goal, WorstEstimation, read_goal
 from sfumato.domain import Frequencies, checked_distribution
 from sfumato.errors import InvalidInput
@@ -24,7 +25,7 @@ class Request:
     goal: Goal
     mechanism: str | None
     prior: Frequencies | None
-    max_bits: int | None
+    length: ReportLength
     max_seconds: float | None
     progress: ProgressCallback | None
 
@@ -37,13 +38,13 @@ class Request:
         *,
         mechanism: str | None,
         prior: Frequencies | None,
-        max_bits: int | None,
+        max_bits: MaxBits,
         max_seconds: float | None,
         progress: ProgressCallback | None,
     ) -> Request:
         """Return a request with validated parameters, or raise InvalidInput."""
         checked_type(verb, "the policy", policy, Policy)
-        max_bits = None if max_bits is None else checked_count(verb, max_bits, "max_bits", 2**32)
+        length = ReportLength(checked_max_bits(verb, max_bits), len(policy.domain))
         max_seconds = checked_seconds(verb, max_seconds)
         if len(policy.domain) < 2:
             hint = "With a single value there is nothing to report."
@@ -54,7 +55,7 @@ class Request:
         if isinstance(goal, WorstEstimation) and prior is not None:
             must = "be left out for the utility 'worst-estimation', which chooses the distribution itself"
             raise InvalidInput(verb, "prior", must, prior)
-        return cls(verb, policy, goal, mechanism, prior, max_bits, max_seconds, progress)
+        return cls(verb, policy, goal, mechanism, prior, length, max_seconds, progress)
 
     def distribution(self, prior: Frequencies | None) -> Floats:
         """Return a distribution over the values in domain order; uniform if ``prior`` is None."""

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from sfumato._core import Floats
+from sfumato._core import Floats, quantity
 from sfumato.compiler.candidates import candidates, safe_epsilon, short_reason
 from sfumato.compiler.expected_errors import measure_mechanism
 from sfumato.compiler.plans import Plan, Row
+from sfumato.compiler.reasons import alternative, within_limit
 from sfumato.compiler.requests import Request
 from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime
 from sfumato.compiler.solvers.goals import Estimation, ExpectedLoss, Goal
@@ -47,7 +48,7 @@ def _search(request: Request, deadline: Deadline) -> tuple[Optimum | None, str |
     """Return the optimal design, or None and the reason why there is none."""
     if request.max_seconds == 0:
         return None, _NO_SEARCH
-    outputs = most_outputs(request.max_bits)
+    outputs = most_outputs(request.length.limit)
     try:
         return optimal_until(deadline, request.policy, request.goal, request.prior, outputs, request.progress), None
     except NoAnswer as error:
@@ -84,9 +85,9 @@ class _Comparison:
 
     def add_candidates(self, late: Deadline) -> None:
         """Compare the candidates by the utility; after the first row, only candidates that fit in the time."""
-        request, goal = self._request, self._request.goal
+        request, goal, limit = self._request, self._request.goal, self._request.length.limit
         left_out: list[str] = []
-        suitable = candidates(request.policy, request.max_bits, goal.name)
+        suitable = candidates(request.policy, request.length.max_bits, goal.name)
         self._classical = {name for name, candidate in suitable.by_name.items() if candidate.classical}
         for name, candidate in suitable.by_name.items():
             if not candidate.compared:
@@ -96,7 +97,7 @@ class _Comparison:
                 continue
             with suitable.comparing(name):
                 mechanism = candidate.build()
-                if request.max_bits is not None and mechanism.bits > request.max_bits:
+                if limit is not None and mechanism.bits > limit:
                     continue
                 value = value_until(late, goal, mechanism, self._at)
                 if value is None:
@@ -135,20 +136,21 @@ class _Comparison:
         sign = 1 if goal.small_is_good else -1
         # Sorting is stable: of rows with equal value and bits, the result of the search comes first.
         rows = sorted(self._rows, key=lambda row: (row.value is None, sign * (row.value or 0.0), row.bits))
-        return Plan(
+        plan = Plan(
             policy=request.policy,
             n=1,
             rows=tuple(rows),
-            reason=self._reason(rows[0], skipped),
+            reason="",
             utility=goal.name,
             prior=None if request.prior is None else tuple(self._stated.tolist()),
-            max_bits=request.max_bits,
+            max_bits=request.length.max_bits,
             skipped=skipped,
         )
+        return replace(plan, reason=self._reason(plan))
 
-    def _reason(self, best: Row, skipped: str | None) -> str:
+    def _reason(self, plan: Plan) -> str:
         """Return the sentence that explains the recommendation."""
-        name = self._request.goal.name
+        name, best = self._request.goal.name, plan.best
         if self._optimum is not None and best.name == "optimal":
             reason = f"optimal: {self._optimum.summary()}"
         elif best.value is None:
@@ -159,7 +161,13 @@ class _Comparison:
             reason = f"{best.name}: {name} {best.value:.6g}{bound}"
         if isinstance(self._request.goal, Estimation) and best.value is not None and np.isfinite(best.value):
             reason += " (errors from 1 report; divide by n)"
-        return reason if skipped is None else f"{reason}, the best of the compared mechanisms. Not compared: {skipped}"
+        other = alternative(plan, best)
+        if plan.skipped is not None:
+            reason += f", the best of the compared mechanisms{within_limit(plan, best)}"
+        if other is not None and other.value is not None:
+            length = quantity(other.bits, "bit per report", "bits per report")
+            reason += f"; {other.name}: {name} {other.value:.6g}, {length}"
+        return reason if plan.skipped is None else f"{reason}. Not compared: {plan.skipped}"
 
 
 def value_until(deadline: Deadline, goal: Goal, mechanism: Mechanism, p: Floats) -> float | None:

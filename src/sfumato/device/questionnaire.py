@@ -39,7 +39,7 @@ from sfumato._core import (
     reads_document,
     unused_name,
 )
-from sfumato.compiler import Row, plan
+from sfumato.compiler import SHORT, MaxBits, ReportLength, Row, plan
 from sfumato.domain import Domain, read_mapping
 from sfumato.errors import InvalidInput, UnknownSpec
 from sfumato.estimation import Estimate, LinearEstimate
@@ -359,13 +359,17 @@ class Questionnaire:
         """
         return Uniform(Domain.product(**self.questions), self.epsilon)
 
-    def plan(self, n: int) -> QuestionnairePlan:
+    def plan(self, n: int, *, max_bits: MaxBits = SHORT) -> QuestionnairePlan:
         """Compare the expected errors of all strategies: split, sample and joint report.
 
         Parameters
         ----------
         n
             Number of people.
+        max_bits
+            Length in bits of the report to one question, or of the joint report. As for :func:`plan`, the default
+            ``"short"`` chooses longer reports only if they reduce the error by more than 5%. An integer is a limit, and
+            None means no limit.
 
         Returns
         -------
@@ -387,7 +391,8 @@ class Questionnaire:
         def row(name: str, fraction: Fraction) -> Row:
             """Return the best mechanism for one question at a fraction of ε, with the risk of one report."""
             if (name, fraction) not in best:
-                best[name, fraction] = plan(Uniform(self.questions[name], self.epsilon * fraction), 1).best
+                policy = Uniform(self.questions[name], self.epsilon * fraction)
+                best[name, fraction] = plan(policy, 1, max_bits=max_bits).best
             return best[name, fraction]
 
         def split(name: str, fraction: Fraction) -> float:
@@ -409,21 +414,25 @@ class Questionnaire:
         answers = sum(len(domain) for domain in self.questions.values())
         left_out = None
         if combinations * answers <= _LARGEST_JOINT:
-            joint, skipped = self._joint_strategy(n)
-            rows.append(joint)
-            left_out = None if skipped is None else f"not compared for the joint report: {skipped}"
+            joint, skipped = self._joint_strategy(n, max_bits)
+            if joint is None:
+                left_out = "joint: not compared, because its reports are longer than max_bits"
+            else:
+                rows.append(joint)
+                left_out = None if skipped is None else f"not compared for the joint report: {skipped}"
         else:
             left_out = f"joint: not compared, because there are {combinations} combinations of answers"
         return QuestionnairePlan(n, tuple(sorted(rows, key=lambda row: row.risk)), left_out)
 
-    def _joint_strategy(self, n: int) -> tuple[Strategy, str | None]:
+    def _joint_strategy(self, n: int, max_bits: MaxBits) -> tuple[Strategy | None, str | None]:
         """Return the mechanism with the best estimates of the frequencies of each question, and what its plan skipped.
 
-        The best mechanism for the frequencies of all combinations may be another one.
+        The best mechanism for the frequencies of all combinations may be another one. The strategy is None if every
+        report is longer than ``max_bits``.
         """
         policy = self.joint()
         candidates = []
-        compared = plan(policy, 1)
+        compared = plan(policy, 1, max_bits=max_bits)
         for row in compared.rows:
             risks = dict.fromkeys(self.questions, math.inf)
             if math.isfinite(row.risk):
@@ -433,7 +442,10 @@ class Questionnaire:
                     risks[name] = sum(estimator.variance(group, uniform) for group in groups) / n
             mechanisms = dict.fromkeys(self.questions, row.mechanism)
             candidates.append(Strategy("joint", sum(risks.values()), risks, None, mechanisms, row.bits))
-        return min(candidates, key=lambda row: (row.risk, row.bits)), compared.skipped
+        candidates.sort(key=lambda row: (row.risk, row.bits))
+        length = ReportLength(max_bits, len(policy.domain))
+        best = length.recommended([row.risk for row in candidates], [row.bits for row in candidates])
+        return None if best is None else candidates[best], compared.skipped
 
     def _fractions(self, weights: Weights | None) -> dict[str, Fraction]:
         """Return the weights divided by their sum, exactly and in the order of the questions."""

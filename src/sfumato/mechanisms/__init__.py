@@ -15,6 +15,7 @@ from sfumato.mechanisms.candidates import (
     Candidate as Candidate,
     CandidateRequest as CandidateRequest,
     most_outputs as most_outputs,
+    short_bits as short_bits,
 )
 from sfumato.mechanisms.draws import Draws as Draws, Field as Field, Layout as Layout
 from sfumato.mechanisms.estimators.base import Estimator as Estimator

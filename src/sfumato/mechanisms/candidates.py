@@ -75,6 +75,10 @@ class CandidateRequest:
         Maximum report size in bits, or None for no limit.
     utility
         Name of the criterion by which mechanisms are compared, such as ``"estimation"`` or ``"mutual-information"``.
+    short_bits
+        Report size in bits up to which a mechanism is preferred to one with longer reports and at most 5% less error;
+        None if there is no such preference. A family that can adjust the size of its reports to a limit should use
+        ``preferred_bits``. It may offer longer reports under another short name.
 
     Examples
     --------
@@ -89,11 +93,33 @@ class CandidateRequest:
     epsilon: Epsilon
     max_bits: int | None = None
     utility: str = "estimation"
+    short_bits: int | None = None
 
     @functools.cached_property
     def structure(self) -> Policy:
         """Simplest of ``Uniform``, ``HighLow`` and ``Blocks`` that is equivalent to ``policy``; else ``policy``."""
         return structure_of(self.policy)
+
+    @property
+    def preferred_bits(self) -> int | None:
+        """Report size in bits that is required (``max_bits``) or preferred (``short_bits``), or None for no limit."""
+        return self.max_bits if self.short_bits is None else self.short_bits
+
+    def is_short(self, bits: int) -> bool:
+        """Return whether reports of this size are within ``preferred_bits``, or short if that is None.
+
+        Parameters
+        ----------
+        bits
+            Report size in bits.
+
+        Returns
+        -------
+        bool
+            True if ``bits`` is at most ``preferred_bits``, or at most ⌈log2 k⌉ + 8 for k values if that is None.
+        """
+        most = self.preferred_bits
+        return bits <= (short_bits(len(self.policy.domain)) if most is None else most)
 
     @property
     def max_outputs(self) -> int | None:

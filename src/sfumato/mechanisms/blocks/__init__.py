@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
-from sfumato.mechanisms.candidates import Candidate, CandidateRequest, short_bits
+from sfumato.mechanisms.candidates import Candidate, CandidateRequest
 from sfumato.mechanisms.partitioned.count_law import draw_counts
 from sfumato.mechanisms.partitioned.estimator import partitioned_estimator
 from sfumato.mechanisms.partitioned.report_format import partitioned_format
@@ -23,13 +23,14 @@ def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
     policy = request.structure
     if not isinstance(policy, Blocks) or not policy.across.is_infinite:
         return
-    best = partial(BlockMechanism.for_policy, policy, max_bits=request.max_bits)
+    best = partial(BlockMechanism.for_policy, policy, max_bits=request.preferred_bits)
     yield "block", Candidate(best, "block per report")
     for inner, decoding in (("rr", "k"), ("subset", "block per report"), ("hadamard", "k log k")):
         yield f"block-{inner}", Candidate(partial(BlockMechanism.for_policy, policy, inner), decoding)
-    cyclic = partial(BlockMechanism.for_policy, policy, "cyclic", max_bits=request.max_bits)
-    largest = int(np.bincount(policy.block_of).max())
-    yield "block-cyclic", Candidate(cyclic, "k log k", compared=largest > short_bits(len(policy.domain)))
+    cyclic = partial(BlockMechanism.for_policy, policy, "cyclic", max_bits=request.preferred_bits)
+    # If bitmaps are short too, block-subset has at most the risk of any cyclic design.
+    bitmap = int(np.bincount(policy.block_of).max()) + (len(policy.epsilons) - 1).bit_length()
+    yield "block-cyclic", Candidate(cyclic, "k log k", compared=not request.is_short(bitmap))
 
 
 BLOCKS = Family(

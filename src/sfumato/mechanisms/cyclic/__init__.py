@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from sfumato.mechanisms.candidates import Candidate, CandidateRequest, short_bits
+from sfumato.mechanisms.candidates import Candidate, CandidateRequest
 from sfumato.mechanisms.cyclic.designs import LARGEST_OUTPUTS
 from sfumato.mechanisms.cyclic.estimator import CyclicEstimator
 from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
@@ -19,9 +19,9 @@ def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
     domain = request.policy.domain
     size = len(domain)
     if 2 <= size < LARGEST_OUTPUTS:
-        build = partial(CyclicDesign, domain, request.epsilon, max_bits=request.max_bits)
+        build = partial(CyclicDesign, domain, request.epsilon, max_bits=request.preferred_bits)
         # If bitmaps are short too, subset selection has at most the risk of any cyclic design.
-        yield "cyclic", Candidate(build, "k log k", classical=True, compared=size > short_bits(size))
+        yield "cyclic", Candidate(build, "k log k", classical=True, compared=not request.is_short(size))
 
 
 CYCLIC = Family(

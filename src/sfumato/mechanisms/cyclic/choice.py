@@ -16,6 +16,8 @@ __all__ = ["best_design", "pair_moments"]
 
 #: Ratio to the least risk within which the design with the shortest reports is chosen.
 _NEARLY_LEAST = 1.005
+#: Odds of a forced report below which the moments of an estimate are not finite in doubles.
+_LEAST_CHANCE = 1e-150
 #: Number of primes, from the number of values on, whose residue families are compared.
 _PRIMES = 12
 #: Numbers of cosets on either side of the best density that are compared.
@@ -54,12 +56,12 @@ def best_design(
     max_outputs
         Maximum number of outputs; 8 bits more than the values need by default, and at most 2^22.
     """
-    most = int(min(max_outputs, LARGEST_OUTPUTS, 1 << short_bits(values)))
+    most = max(0, int(min(max_outputs, LARGEST_OUTPUTS, 1 << short_bits(values))))
     odds = math.expm1(min(float(epsilon), 700.0))
 
     def risk(modulus: int, size: int) -> float:
         chance = odds * size / modulus
-        if chance == 0 or math.isinf(odds):
+        if chance < _LEAST_CHANCE or math.isinf(odds):
             return -size / modulus  # nothing or everything is learned with any design
         of_value, of_unprotected = pair_moments(values, modulus, size, chance / (chance + 1), 1 / (chance + 1))
         return values * of_value + unprotected * of_unprotected

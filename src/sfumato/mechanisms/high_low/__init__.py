@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from sfumato.mechanisms.candidates import Candidate, CandidateRequest, short_bits
+from sfumato.mechanisms.candidates import Candidate, CandidateRequest
 from sfumato.mechanisms.high_low.cyclic import HighLowCyclic
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
 from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
@@ -27,9 +27,10 @@ def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
         yield "high-low-subset", Candidate(partial(HighLowSubset, *arguments), "s per report")
         yield "high-low-hadamard", Candidate(partial(HighLowHadamard, *arguments), "k + s log s")
         if len(policy.sensitive) > 1:
-            build = partial(HighLowCyclic, *arguments, max_bits=request.max_bits)
-            compared = len(policy.sensitive) > short_bits(len(policy.domain))
-            yield "high-low-cyclic", Candidate(build, "k + s log s", compared=compared)
+            build = partial(HighLowCyclic, *arguments, max_bits=request.preferred_bits)
+            # If bitmaps are short too, high-low-subset has at most the risk of any cyclic design.
+            bitmap = len(policy.sensitive) + (len(policy.domain) - len(policy.sensitive)).bit_length()
+            yield "high-low-cyclic", Candidate(build, "k + s log s", compared=not request.is_short(bitmap))
         yield "uo-rr", Candidate(partial(UtilityOptimizedRR, *arguments), "k")
 
 

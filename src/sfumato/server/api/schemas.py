@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -256,7 +256,7 @@ class PlanRequest(Struct, frozen=True, forbid_unknown_fields=True):
     policy: dict[str, Any]
     n: Number | None = None
     target: Annotated[float, Meta(gt=0, lt=1)] | None = None
-    max_bits: Annotated[int, Meta(ge=1, le=2**20)] | None = None
+    max_bits: Annotated[int, Meta(ge=1, le=2**20)] | Literal["short"] | None = "short"
 
 
 class PlanRow(Struct, frozen=True):
@@ -274,7 +274,7 @@ class PlanRow(Struct, frozen=True):
 
 
 class PlanResponse(Struct, frozen=True):
-    """Every suitable mechanism, the best first."""
+    """Every suitable mechanism, the smallest risk first; ``best`` names the recommended one."""
 
     n: int
     best: str
