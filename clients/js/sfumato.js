@@ -6,6 +6,8 @@ const ONE = 1n << 64n, TOTAL = 1n << 62n
 const TOLERANCE = 1e-9
 /** Maximum values of randomized response with columns. */
 const MANY_COLUMNS = 4096
+/** Maximum entries of the law of shifted patterns that are compared one by one. */
+const MANY_ENTRIES = 2 ** 14
 /** Maximum outputs of a cyclic design, and steps to weigh its sets; both bound the time to open a collection. */
 const MANY_OUTPUTS = 2 ** 22, MANY_STEPS = 2 ** 28
 
@@ -308,15 +310,16 @@ function lawOfBoth([value, label], sizes, block, members) {
 	}
 }
 
-/** @param {bigint[]} keep @param {number[]} sizes of the sets in high and in low blocks @param {number[]} block @returns {Law} */
-function lawOfNested(keep, high = 0, sizes, block, blocks = 0) {
-	const among = BigInt(block.length / blocks), many = BigInt(blocks)
-	/** Likelihoods in and out of the set, in a high and in a low block. @type {Fraction[][]} */
-	const levels = [BigInt(high), many - BigInt(high)].map((count, low) => {
-		const level = low ? ONE - keep[0] : keep[0], size = BigInt(sizes[low]), forced = size ? keep[1 + low] : 0n
-		const units = ONE * count * ONE, out = /** @type {Fraction} */ ([level * many * (ONE - forced), units])
-		return [size ? [level * many * (forced * among + (ONE - forced) * size), units * size] : out, out]
-	})
+/** Likelihoods in and out of the set, in a high and in a low block, relative to the uniform law.
+ * @param {bigint[]} keep @param {number[]} sizes of the sets in high and in low blocks @returns {Fraction[][]} */
+const levelsOf = (keep, high = 0, sizes, among = 0, blocks = 0) => [high, blocks - high].map((count, low) => {
+	const level = (low ? ONE - keep[0] : keep[0]) * BigInt(blocks), size = BigInt(sizes[low]), forced = size ? keep[1 + low] : 0n
+	const units = ONE * BigInt(count) * ONE, out = /** @type {Fraction} */ ([level * (ONE - forced), units])
+	return [size ? [level * (forced * BigInt(among) + (ONE - forced) * size), units * size] : out, out]
+})
+
+/** @param {Fraction[][]} levels @param {number[]} block @returns {Law} */
+function lawOfNested(levels, high = 0, block, blocks = 0) {
 	const over = (/** @type {Fraction} */ [n, d], /** @type {Fraction} */ [m, e]) => ln(n * e, d * m)
 	const kinds = [0, 1], room = [high, blocks - high]
 	const within = Math.max(...kinds.map((i) => over(levels[i][0], levels[i][1])))
@@ -326,6 +329,36 @@ function lawOfNested(keep, high = 0, sizes, block, blocks = 0) {
 		classOf: (x) => block[x],
 		ratio: (x, other) => (block[x] === block[other] ? within : between),
 	}
+}
+
+/** The law of shifted patterns: exact if there are few outputs, else that of all sets of these sizes, which bounds it from above.
+ * @param {Fraction[][]} levels @param {number[]} block @param {number[]} places in blocks of up to `size` values
+ * @param {(pattern: number, block: number) => [number, number[]]} statusOf whether a block is low, and its set @returns {Law} */
+function lawOfPatterns(levels, high = 0, block, places, blocks = 0, size = 0, count = 0, statusOf) {
+	const outputs = count * blocks * size
+	if (outputs * block.length > MANY_ENTRIES) return lawOfNested(levels, high, block, blocks)
+	const units = levels.flat().reduce((all, [, d]) => all * d, 1n), statuses = indices(count * blocks).map((row) => statusOf(Math.floor(row / blocks), row % blocks))
+	const law = lawOfTable(block.map((j, x) => indices(outputs).map((y) => {
+		const pattern = Math.floor(y / (blocks * size)), shift = Math.floor(y / size) % blocks
+		const [low, set] = statuses[pattern * blocks + (j - shift + blocks) % blocks]
+		const [n, d] = levels[low][+!set.includes((places[x] - (y % size) + size) % size)]
+		return n * (units / d)
+	})))
+	return { ...law, greatest: [law.greatest[0], units * BigInt(outputs)] }
+}
+
+/** A key of SplitMix64 (Steele, Lea, Flood 2014). */
+function keyOf(seed = 0n, i = 0) {
+	let key = BigInt.asUintN(64, seed + BigInt(i + 1) * 0x9E3779B97F4A7C15n)
+	key = BigInt.asUintN(64, (key ^ (key >> 30n)) * 0xBF58476D1CE4E5B9n)
+	key = BigInt.asUintN(64, (key ^ (key >> 27n)) * 0x94D049BB133111EBn)
+	return key ^ (key >> 31n)
+}
+
+/** Returns the positions of the least of `among` keys, ascending. Sorting is stable, so the first of equal keys is less. */
+function leastKeys(seed = 0n, first = 0, among = 0, size = 0) {
+	const keys = indices(among).map((i) => keyOf(seed, first + i))
+	return indices(among).sort((i, j) => (keys[i] < keys[j] ? -1 : +(keys[i] > keys[j]))).slice(0, size).sort((i, j) => i - j)
 }
 
 // -- cyclic designs --
@@ -556,7 +589,7 @@ const MECHANISMS = {
 		if (members.some((values) => values.length !== most)) refuse("blocks", "all have the same size", p.blocks)
 		const { planes, keep, coins } = lanesOf(p, 3), high = number(p.high, blocks - 1, 1)
 		const sizes = each(p.sizes, (size, i) => number(size, most - 1, 1 - i), 2)
-		return withLaw(lawOfNested(keep, high, sizes, block, blocks), (x, draws) => {
+		return withLaw(lawOfNested(levelsOf(keep, high, sizes, most, blocks), high, block, blocks), (x, draws) => {
 			const blockOfX = block[x], isHigh = draws.bernoulli(keep[0], ONE)
 			const forced = draws.bernoulli(keep[isHigh ? 1 : 2], ONE)
 			const report = new Uint8Array(k + blocks), set = report.subarray(k)
@@ -566,6 +599,27 @@ const MECHANISMS = {
 			choose(draws, planes, groups)
 			block.forEach((j, value) => (report[value] = groups[j + 1][0][places[value]]))
 			return asNumber(report)
+		})
+	},
+	"nested-cyclic": (p, k) => {
+		only(p, "blocks epsilon across high sizes patterns seed thresholds")
+		const { block, places, members, blocks } = blocksOf(p.blocks, k), size = most(members.map(({ length }) => length))
+		const keep = each(p.thresholds, (odds) => integer(odds), 3), high = number(p.high, blocks - 1, 1), seed = integer(p.seed, 2n ** 32n - 1n)
+		const sizes = each(p.sizes, (n, i) => number(n, size - 1, 1 - i), 2), count = number(p.patterns, Math.floor(MANY_OUTPUTS / (blocks * size)), 1)
+		const highOf = (pattern = 0) => leastKeys(seed, pattern * blocks, blocks, high)
+		const setOf = (pattern = 0, j = 0, low = 0) => leastKeys(seed, count * blocks + (pattern * blocks + j) * size, size, sizes[low])
+		const statusOf = /** @type {(pattern: number, j: number) => [number, number[]]} */ ((pattern, j) => {
+			const low = +!highOf(pattern).includes(j)
+			return [low, setOf(pattern, j, low)]
+		})
+		const levels = levelsOf(keep, high, sizes, size, blocks)
+		return withLaw(lawOfPatterns(levels, high, block, places, blocks, size, count, statusOf), (x, draws) => {
+			const low = +!draws.bernoulli(keep[0], ONE), forced = draws.bernoulli(keep[1 + low], ONE)
+			const rows = low ? blocks - high : high, choices = forced ? sizes[low] : size
+			const index = draws.below(count * rows * choices), row = Math.floor(index / choices), pattern = Math.floor(row / rows)
+			const raised = highOf(pattern), j = indices(blocks).filter((j) => +!raised.includes(j) === low)[row % rows]
+			const shift = forced ? places[x] - setOf(pattern, j, low)[index % choices] + size : index
+			return BigInt((pattern * blocks + (block[x] - j + blocks) % blocks) * size + shift % size)
 		})
 	},
 }

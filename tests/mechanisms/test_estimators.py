@@ -25,6 +25,7 @@ from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
 from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
 from sfumato.mechanisms.high_low.subset import HighLowSubset
+from sfumato.mechanisms.nested_cyclic.mechanism import NestedCyclic
 from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.secret.randomized_response import SecretRandomizedResponse
@@ -81,6 +82,12 @@ def nested(draw: st.DrawFn) -> Mechanism:
 
 
 @st.composite
+def nested_cyclic(draw: st.DrawFn) -> Mechanism:
+    blocks = draw(st.sampled_from(["aabb", "aaabbb", "abcabc", "aab", "abbbcc"]))
+    return NestedCyclic(R(len(blocks)), blocks, draw(FINITE), "4", max_bits=draw(st.integers(6, 8)))
+
+
+@st.composite
 def composed(draw: st.DrawFn) -> Mechanism:
     blocks = draw(st.sampled_from([[0, 0, 1], [0, 1, 1, 2], [0, 0, 0, 1, 1]]))
     return ComposedSubsets(R(len(blocks)), blocks, draw(FINITE), "3")
@@ -113,6 +120,7 @@ FAMILIES: dict[str, st.SearchStrategy[Mechanism]] = {
     "utility-optimized rappor": high_lows(UtilityOptimizedRappor),
     "blocks": partitions(),
     "nested subsets": nested(),
+    "nested cyclic": nested_cyclic(),
     "composed subsets": composed(),
     "table": tables(),
     "secret": secrets(),
@@ -182,6 +190,7 @@ LARGE: dict[str, Callable[[], Mechanism]] = {
     "utility-optimized rappor": lambda: UtilityOptimizedRappor(R(MANY), range(MANY // 3), 1),
     "blocks": lambda: BlockMechanism.for_policy(sf.Blocks(R(MANY), [x % 1000 for x in range(MANY)], 1)),
     "nested subsets": lambda: NestedSubsets(R(MANY), [x % 100 for x in range(MANY)], 1, 3),
+    "nested cyclic": lambda: NestedCyclic(R(MANY), [x % 100 for x in range(MANY)], 1, 3, max_bits=19),
     "composed subsets": lambda: ComposedSubsets(R(MANY), [x % 100 for x in range(MANY)], 1, 3),
 }
 

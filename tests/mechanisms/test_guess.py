@@ -51,8 +51,10 @@ def small_mechanisms(epsilon: Any) -> Iterator[Mechanism]:
         across = f"{epsilon}+1" if isinstance(epsilon, str) else epsilon + 1
         for labels in ([0, 0, 1, 1], [0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 2, 2]):
             yield make.NestedSubsets(sf.Domain.range(len(labels)), labels, epsilon, across)
+            yield make.NestedCyclic(sf.Domain.range(len(labels)), labels, epsilon, across, max_bits=6)
         for labels in ([0, 1, 1], [0, 0, 0, 1, 2], [0, 0, 1, 1, 2]):
             domain = sf.Domain.range(len(labels))
+            yield make.NestedCyclic(domain, labels, epsilon, across, max_bits=6)
             for of_values in range(1, len(labels)):
                 for of_blocks in range(1, labels[-1] + 1):
                     yield make.ComposedSubsets(domain, labels, epsilon, across, sizes=[of_values, of_blocks])
@@ -113,6 +115,7 @@ def test_large_mechanisms_have_a_closed_form() -> None:
         make.UnaryEncoding(sf.Domain.range(2000), 1),
         make.UtilityOptimizedRappor(sf.Domain.range(2000), range(1000), 1),
         make.ComposedSubsets(domain, blocks, 1, 2),
+        make.NestedCyclic(domain, blocks, 1, 2),
         make.BlockMechanism.for_policy(sf.Blocks(domain, blocks, 1)),
     ):
         found = mechanism.guess_probability()

@@ -34,6 +34,7 @@ from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
 from sfumato.mechanisms.high_low.subset import HighLowSubset
 from sfumato.mechanisms.kernels.base import Kernel
 from sfumato.mechanisms.kernels.select import by_bisection, by_deposit, deposits_fast
+from sfumato.mechanisms.nested_cyclic.mechanism import NestedCyclic
 from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
 from sfumato.mechanisms.prior.binary import PriorBinary
 from sfumato.mechanisms.prior.symmetric import PriorSymmetric
@@ -336,6 +337,10 @@ EDGES: dict[str, Callable[[], Mechanism]] = {
     "composed no coins": lambda: ComposedSubsets(
         numbered(9), "abcabcabc", 1, 2, thresholds=[ONE, 0], coins=[0, 2], planes=1
     ),
+    "nested cyclic 2x2": lambda: NestedCyclic(numbered(4), "abba", 1, 3, max_bits=5),
+    "nested cyclic 3x3": lambda: NestedCyclic(numbered(7), "abcabca", 1, 2, high=2, sizes=[1, 2], patterns=2, seed=7),
+    "nested cyclic 24x50": lambda: NestedCyclic(numbered(1200), np.arange(1200) % 24, 2, 3, max_bits=15),
+    "nested cyclic 130x3": lambda: NestedCyclic(numbered(390), np.arange(390) // 3, 1, "1.1", max_bits=13),
     "high-low response": lambda: UtilityOptimizedRR(numbered(10), [1, 3, 5], 1),
     "high-low response, one sensitive": lambda: UtilityOptimizedRR(numbered(5), [4], 1),
     "high-low response never": lambda: UtilityOptimizedRR(numbered(7), [0, 3, 6], 0),
@@ -455,6 +460,7 @@ KINDS = (
     HadamardResponse,
     HighLowHadamard,
     HighLowSubset,
+    NestedCyclic,
     NestedSubsets,
     RandomizedResponse,
     SubsetSelection,
@@ -504,6 +510,19 @@ def mechanisms(draw: st.DrawFn) -> Mechanism:
         if kind is HighLowSubset:
             given["size"] = draw(st.integers(1, max(1, len(sensitive) - 1)))
         return kind(numbered(k), sensitive, 1, **given)
+    if kind is NestedCyclic:
+        label = [*range(draw(st.integers(2, 12))), *draw(st.lists(st.integers(0, 1), min_size=1, max_size=40))]
+        most = int(np.bincount(label).max()) - 1
+        return NestedCyclic(
+            numbered(len(label)),
+            label,
+            draw(st.sampled_from(["0", "0.5", "2"])),
+            draw(st.sampled_from(["2.5", "9"])),
+            high=draw(st.integers(1, max(label))),
+            sizes=[draw(st.integers(1, most)), draw(st.integers(0, most))],
+            patterns=draw(st.integers(1, 9)),
+            seed=draw(st.integers(0, 2**32 - 1)),
+        )
     if kind in (NestedSubsets, ComposedSubsets):
         blocks, block_size = draw(st.integers(2, 12)), draw(st.integers(2, 11))
         label = draw(st.permutations([j for j in range(blocks) for _ in range(block_size)]))
@@ -556,6 +575,7 @@ MANY: dict[str, Callable[[], Mechanism]] = {
     "blocks": lambda: parts(*(RandomizedResponse(numbered(k), 2) for k in (1, 10, 100))),
     "blocks, mixed": lambda: parts(SubsetSelection(numbered(9), 1, 3), HadamardResponse(numbered(90), 1)),
     "nested": lambda: NestedSubsets(numbered(20), np.arange(20) % 4, 1, 3),
+    "nested cyclic": lambda: NestedCyclic(numbered(1200), np.arange(1200) // 50, 1, 2, max_bits=18),
     "composed": lambda: ComposedSubsets(numbered(10), np.arange(10) % 4, 1, 3),
     "table": lambda: table(*(np.random.default_rng(4).integers(0, 1000, (20, 30)).tolist())),
     "table, wide": wide_table,

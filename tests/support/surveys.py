@@ -16,6 +16,7 @@ from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
 from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
 from sfumato.mechanisms.high_low.subset import HighLowSubset
+from sfumato.mechanisms.nested_cyclic.mechanism import NestedCyclic
 from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.registry import count_law_for
@@ -53,6 +54,7 @@ FAMILIES: dict[str, Callable[[int], Mechanism]] = {
     "blocks, subset": lambda epsilon: BlockMechanism.for_policy(sf.Blocks(D, "aabbb", epsilon), "subset"),
     "blocks, hadamard": lambda epsilon: BlockMechanism.for_policy(sf.Blocks(D, "aabbb", epsilon), "hadamard"),
     "nested": lambda epsilon: NestedSubsets.for_policy(sf.Blocks(sf.Domain.range(6), "aaabbb", epsilon, 2 * epsilon)),
+    "nested cyclic": lambda epsilon: NestedCyclic.for_policy(sf.Blocks(D, "aabbb", epsilon, 2 * epsilon), max_bits=6),
     "composed": lambda epsilon: ComposedSubsets.for_policy(sf.Blocks(D, "aabbb", epsilon, 2 * epsilon)),
 }
 

@@ -20,6 +20,7 @@ from sfumato.mechanisms.high_low import *
 from sfumato.mechanisms.utility_optimized_rappor import *
 from sfumato.mechanisms.blocks import *
 from sfumato.mechanisms.nested_subsets import *
+from sfumato.mechanisms.nested_cyclic import *
 from sfumato.mechanisms.composed_subsets import *
 # isort: on
 

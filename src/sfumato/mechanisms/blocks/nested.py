@@ -1,7 +1,7 @@
 """Base class of mechanisms for blocks at two levels: values differ by ε within a block and by more across blocks.
 
-The policy is ``Blocks(domain, blocks, epsilon, across)`` with epsilon < across, both finite. A report is a bitmap of
-k + B bits: bit i for value i in domain order, bit k + j for block j.
+The policy is ``Blocks(domain, blocks, epsilon, across)`` with epsilon < across, both finite. Subsets are reported as
+bitmaps of k + B bits: bit i for value i in domain order, bit k + j for block j.
 """
 
 from __future__ import annotations
@@ -61,18 +61,17 @@ class NestedMechanism(Mechanism):
             raise InvalidInput(subject, "blocks", must, got, hint=hint)
 
     @classmethod
-    def for_policy(cls, policy: Blocks) -> Self:
+    def for_policy(cls, policy: Blocks, **options: Any) -> Self:
         """Return the mechanism for a policy; if blocks have different levels, the smallest holds in all blocks."""
-        return cls(policy.domain, policy.block_of, min(policy.epsilons), policy.across)  # type: ignore[call-arg]
+        return cls(policy.domain, policy.block_of, min(policy.epsilons), policy.across, **options)  # type: ignore[call-arg]
 
     # -- audits of large domains ---------------------------------------------------------------------------
 
     def worst_columns(self, policy: Policy) -> Iterator[Column] | None:
         """Return a few reports that include the worst of all reports for a policy, or None.
 
-        Likelihoods depend only on the report's bits for the value and for its block. So all pairs of values of one
-        block have the same ratios, and so have all pairs of values of different blocks. The pair that the policy binds
-        closest therefore represents all pairs of its kind.
+        All pairs of values of one block have the same greatest ratio of likelihoods, and so have all pairs of values of
+        different blocks. The pair that the policy binds closest therefore represents all pairs of its kind.
         """
         return self._against_pairs(policy) if isinstance(policy, PairwisePolicy) else None
 
@@ -98,7 +97,7 @@ class NestedMechanism(Mechanism):
         """Return the likelihood of every value for a report, up to a common factor."""
 
     def bitmap(self, values: Iterable[int], blocks: Iterable[int]) -> int:
-        """Return the report in which the bits of these values and blocks are set."""
+        """Return the bitmap in which the bits of these values and blocks are set."""
         size = len(self.domain)
         return sum(1 << x for x in values) | sum(1 << size + block for block in blocks)
 

@@ -21,7 +21,13 @@ from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.subset.mechanism import MOST_PLANES, cheap_planes, nth_set_bit, scaled_size
 from sfumato.mechanisms.two_level import ONE, mixing_threshold
 
-__all__ = ["NestedSubsets", "best_nested_sizes", "likelihood_moments"]
+__all__ = [
+    "NestedSubsets",
+    "best_nested_sizes",
+    "likelihood_moments",
+    "nested_likelihoods",
+    "nested_thresholds",
+]
 
 #: Maximum number of size choices that are all compared; beyond it, sizes are optimized by coordinate descent.
 _MOST_CHOICES = 2**21
@@ -123,7 +129,9 @@ class NestedSubsets(NestedMechanism):
             subject, "sizes", sizes, (("in a high block", 1, most), ("in a low one", 0, most))
         )
         if thresholds is None:
-            thresholds = self._private_thresholds()
+            thresholds = nested_thresholds(
+                subject, self.epsilon, self.across, self.blocks, self.block_size, self.high, self.sizes
+            )
         self.thresholds = checked_integers(
             subject,
             "thresholds",
@@ -159,22 +167,6 @@ class NestedSubsets(NestedMechanism):
         # A set of size 0 is emptied at once. So if low blocks are empty, all values may have the coins of high blocks,
         # and a low block that becomes high needs few resizing steps.
         return (self.sizes[0], self.sizes[1] or self.sizes[0])
-
-    def _private_thresholds(self) -> tuple[int, int, int]:
-        """Return the thresholds, rounded to the private side."""
-        forced = [mixing_threshold(self.epsilon, Fraction(size, self.block_size)) for size in self.sizes]
-        likelihoods = _likelihoods(self.blocks, self.block_size, self.high, self.sizes, (ONE // 2, *forced))
-        (most, _), (_, least) = likelihoods
-        # At the block threshold H = 2^63 the ratio of high-in to low-out is most/least; it grows as H/(2^64 - H).
-        ratio = least / most
-        block_threshold = floor_of_ratio((ONE * ratio, Fraction(0)), (ratio, Fraction(1)), self.across)
-        thresholds = (block_threshold, forced[0], forced[1])
-        likelihoods = _likelihoods(self.blocks, self.block_size, self.high, self.sizes, thresholds)
-        if any(exceeds(a, b, self.across) for a, b in itertools.permutations(itertools.chain(*likelihoods), 2)):
-            # Every other ratio is below e^across by a factor of at least e^ε or e^(across-ε), unless rounding loses it.
-            must = "differ from epsilon and from 0 by more than 1e-15"
-            raise InvalidInput("NestedSubsets", "across", must, self.across, hint="Increase across.")
-        return thresholds
 
     # -- the sampler -----------------------------------------------------------------------------------------
 
@@ -244,7 +236,7 @@ class NestedSubsets(NestedMechanism):
         The pairs are ((high-in, high-out), (low-in, low-out)): "in" values have their bit set in the report, "out"
         values do not. If all reports were equally likely, all four numbers would be 1.
         """
-        return _likelihoods(self.blocks, self.block_size, self.high, self.sizes, self.thresholds)
+        return nested_likelihoods(self.blocks, self.block_size, self.high, self.sizes, self.thresholds)
 
     @property
     def outputs(self) -> int:
@@ -331,7 +323,31 @@ def _resize_step(chosen: int, among: int, size: int, draws: Draws) -> tuple[int,
     return chosen, True
 
 
-def _likelihoods(
+def nested_thresholds(
+    subject: str,
+    epsilon: Epsilon,
+    across: Epsilon,
+    blocks: int,
+    block_size: int,
+    high: int,
+    sizes: Sequence[int],
+) -> tuple[int, int, int]:
+    """Return the thresholds 2^64·h, 2^64·γ and 2^64·γ', rounded to the private side."""
+    forced = [mixing_threshold(epsilon, Fraction(size, block_size)) for size in sizes]
+    (most, _), (_, least) = nested_likelihoods(blocks, block_size, high, sizes, (ONE // 2, *forced))
+    # At the block threshold H = 2^63 the ratio of high-in to low-out is most/least; it grows as H/(2^64 - H).
+    ratio = least / most
+    block_threshold = floor_of_ratio((ONE * ratio, Fraction(0)), (ratio, Fraction(1)), across)
+    thresholds = (block_threshold, forced[0], forced[1])
+    likelihoods = nested_likelihoods(blocks, block_size, high, sizes, thresholds)
+    if any(exceeds(a, b, across) for a, b in itertools.permutations(itertools.chain(*likelihoods), 2)):
+        # Every other ratio is below e^across by a factor of at least e^ε or e^(across-ε), unless rounding loses it.
+        must = "differ from epsilon and from 0 by more than 1e-15"
+        raise InvalidInput(subject, "across", must, across, hint="Increase across.")
+    return thresholds
+
+
+def nested_likelihoods(
     blocks: int, block_size: int, high: int, sizes: Sequence[int], thresholds: Sequence[int]
 ) -> tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]:
     """Return ((high in, high out), (low in, low out)), each the product of a block's and a value's likelihood.
