@@ -21,6 +21,7 @@ from sfumato.auditing.black_box.outputs import Outputs, read_outputs
 from sfumato.auditing.black_box.result import SamplerAudit
 from sfumato.errors import InvalidInput, PolicyViolated, Undecided
 from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.draws import BitDraws
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
@@ -84,7 +85,7 @@ def ours(mechanism: Mechanism, seed: int) -> Sampler:
     return sampler
 
 
-KINDS: list[Any] = [RandomizedResponse, UnaryEncoding, SubsetSelection, HadamardResponse]
+KINDS: list[Any] = [RandomizedResponse, UnaryEncoding, SubsetSelection, HadamardResponse, CyclicDesign]
 
 
 @pytest.mark.slow

@@ -88,6 +88,23 @@ def test_from_policy_to_estimate(
     assert not list(folder.glob(".*.tmp"))
 
 
+@pytest.mark.parametrize("name", ["cyclic", "high-low-cyclic"])
+def test_from_policy_to_estimate_with_a_cyclic_design(
+    folder: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    run("design", "policy.toml", "--mechanism", name, "-o", "mechanism.json")
+    mechanism = sf.mechanism_from_spec((folder / "mechanism.json").read_text())
+    assert mechanism.name == {"cyclic": "cyclic-design"}.get(name, name)
+    run("audit", "mechanism.json", "--policy", "policy.toml", "-o", "certificate.json")
+    run("privatize", "mechanism.json", "values.txt", "-o", "reports.parquet")
+    run("aggregate", "mechanism.json", "reports.parquet", "-o", "counts.json")
+    found = answer(capsys, "estimate", "mechanism.json", "counts.json", "--json")
+    assert [row["value"] for row in found["rows"]] == list(SHARES)
+    for row, share in zip(found["rows"], SHARES.values(), strict=True):
+        # Reports are drawn from the operating system: seven standard errors, false rejection below 1e-10.
+        assert abs(row["frequency"] - share) < 7 * row["standard_error"]
+
+
 def test_a_csv_file_of_estimates_needs_no_other_package(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run("design", "policy.toml", "-o", "mechanism.json")
     (folder / "values.txt").write_text("none\nhiv\n" * 50)

@@ -26,6 +26,7 @@ from sfumato.collecting.files import read_reports, write_reports
 from sfumato.device.values import read_values
 from sfumato.errors import InvalidInput, UnknownSpec
 from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.reports import base as formats
@@ -50,6 +51,7 @@ DOMAIN = sf.Domain(VALUES)
 MECHANISMS: dict[str, Mechanism] = {
     "index": RandomizedResponse(DOMAIN, 1),
     "wide index": HadamardResponse(sf.Domain.range(3000), 1),
+    "cyclic": CyclicDesign(sf.Domain.range(1000), 2),
     "bitmap": SubsetSelection(DOMAIN, 1, 2),
     "long bitmap": UnaryEncoding(sf.Domain.range(21), 1),
 }

@@ -18,6 +18,7 @@ from sfumato.collecting.batch import encode_batch
 from sfumato.collecting.files import read_reports, write_reports
 from sfumato.errors import InvalidInput, LimitExceeded, UnknownSpec
 from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
@@ -33,6 +34,7 @@ MECHANISMS: dict[str, Mechanism] = {
     "subset, 70 bits": SubsetSelection(sf.Domain.range(70), 1),
     "hadamard": HadamardResponse(FEW, 1),
     "hadamard, blocks": HadamardResponse(FEW, 3, block_size=4, blocks=3),
+    "cyclic": CyclicDesign(FEW, 1),
     "table": TableMechanism.from_matrix(FEW, RandomizedResponse(FEW, 1).matrix()),
     "table, 0 bits": TableMechanism(sf.Domain.range(2), [[2**62], [2**62]]),
 }

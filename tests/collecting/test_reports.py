@@ -28,6 +28,7 @@ from sfumato.collecting.files import read_reports, write_reports
 from sfumato.device.values import read_values
 from sfumato.errors import InvalidInput, MissingExtra, UnknownSpec
 from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.reports import base as formats
@@ -62,6 +63,7 @@ MECHANISMS: dict[str, Mechanism] = {
     "hadamard, 3 bits": HadamardResponse(sf.Domain.range(7), 1, block_size=8),
     "hadamard, blocks": HadamardResponse(sf.Domain.range(7), 3, block_size=4, blocks=3),
     "hadamard, 33 bits": HadamardResponse(sf.Domain.range(9), 1, block_size=2**31, blocks=3),
+    "cyclic, 11 bits": CyclicDesign(sf.Domain.range(1000), 1),
     "table, 3 outputs": TableMechanism(sf.Domain.range(2), rows_of_zeros(3)),
     "table, 0 bits": TableMechanism(sf.Domain.range(2), rows_of_zeros(1)),
 }

@@ -21,6 +21,7 @@ from sfumato.collecting.file_counting import aggregate_files
 from sfumato.collecting.files import write_reports
 from sfumato.errors import InvalidInput, UnknownSpec
 from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
@@ -39,6 +40,7 @@ def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
 MECHANISMS: list[Mechanism] = [
     RandomizedResponse(DOMAIN, 1),
     HadamardResponse(DOMAIN, 1),
+    CyclicDesign(DOMAIN, 1),
     UnaryEncoding(DOMAIN, 1),
     SubsetSelection(DOMAIN, 1),
 ]

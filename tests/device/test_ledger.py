@@ -34,6 +34,7 @@ from sfumato.errors import (
     ValueChanged,
 )
 from sfumato.mechanisms.base import Finished, Mechanism
+from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.draws import Draws
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
@@ -511,6 +512,7 @@ MECHANISMS: dict[str, Mechanism] = {
     "unary": UnaryEncoding(FRUIT, 1),
     "subset": SubsetSelection(sf.Domain.range(20), 1),
     "hadamard": HadamardResponse(sf.Domain.range(300), 1),
+    "cyclic": CyclicDesign(sf.Domain.range(300), 1),
     "table": TableMechanism.from_matrix(FRUIT, response(1).matrix(), policy=sf.Uniform(FRUIT, 1)),
 }
 

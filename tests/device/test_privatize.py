@@ -23,6 +23,7 @@ from sfumato import randomness as entropy
 from sfumato.device import privatization as _privatize
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Finished, Mechanism
+from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.draws import Draws
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
@@ -39,6 +40,7 @@ MECHANISMS: dict[str, Mechanism] = {
     "hadamard": HadamardResponse(sf.Domain.range(1000), 1),
     "hadamard, blocks": HadamardResponse(sf.Domain.range(1000), 4),
     "hadamard, wide": HadamardResponse(sf.Domain.range(70_000), 1),
+    "cyclic": CyclicDesign(sf.Domain.range(1000), 1),
     "table": TableMechanism.from_matrix(sf.Domain.range(9), RandomizedResponse(sf.Domain.range(9), 1).matrix()),
 }
 

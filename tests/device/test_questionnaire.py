@@ -303,6 +303,30 @@ def test_a_cross_table_of_two_questions_is_the_joint_estimate() -> None:
     assert [line.split()[0] for line in str(table).splitlines()] == ["smokes", "yes", "no"]
 
 
+def test_a_cyclic_design_answers_one_question_and_all_together() -> None:
+    asked = Questionnaire({"colour": COLOURS, "age": sf.Domain.range(40)}, 3)
+    joint = asked.joint()
+    mechanism = sf.design(joint, mechanism="cyclic")
+    assert mechanism.name == "cyclic-design"
+    assert sf.audit(mechanism, joint).holds
+    domain = joint.domain
+    values = [domain.label(i * i % len(domain)) for i in range(20_000)]
+    reports = sf.privatize(mechanism, values, stream=sf.InsecureSeeded(11))
+    estimate = sf.estimate(mechanism, sf.aggregate(mechanism, reports))
+    table = cross_table(estimate)
+    truth = np.bincount([domain.index(value) for value in values], minlength=len(domain)).reshape(3, 40) / len(values)
+    assert (np.abs(table.frequencies - truth) < 6 * table.standard_errors).all()
+    covariance = estimate.covariance.reshape(3, 40, 3, 40)
+    for i, colour in enumerate(COLOURS):
+        share = table.marginals["colour"][colour]
+        assert share.value == pytest.approx(table.frequencies[i].sum())
+        assert share.standard_error == pytest.approx(np.sqrt(covariance[i, :, i].sum()))
+    for policy in (asked.split()["age"], asked.sampled().policies["age"]):
+        alone = sf.design(policy, mechanism="cyclic")
+        assert alone.bits < sf.mechanisms.SubsetSelection(policy.domain, policy.epsilon).bits
+        assert sf.audit(alone, policy).holds
+
+
 def test_marginals_are_shares_with_the_errors_of_sums() -> None:
     estimate = estimated(sf.Domain.product(smokes=SMOKES, colour=COLOURS))
     table = cross_table(estimate)

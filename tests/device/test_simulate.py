@@ -17,7 +17,9 @@ from sfumato.device.simulation import TRUTHS
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
+from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.high_low.cyclic import HighLowCyclic
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
 from sfumato.mechanisms.high_low.subset import HighLowSubset
 from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
@@ -172,6 +174,7 @@ FIVE = sf.Domain.range(5)
 LAWS: list[Mechanism] = [
     RandomizedResponse(FIVE, 1),
     HadamardResponse(FIVE, 1, block_size=4),
+    CyclicDesign(FIVE, 1, design=CyclicDesign.singer(2, 1, 3)),
     TableMechanism.from_matrix(sf.Domain.range(2), [[0.5, 0.25, 0.25], [0.125, 0.125, 0.75]]),
     UnaryEncoding(sf.Domain.range(3), 1),
     UnaryEncoding(sf.Domain.range(3), 1, optimized=True),
@@ -181,8 +184,10 @@ LAWS: list[Mechanism] = [
     SubsetSelection(sf.Domain.range(4), 1, 1),
     HighLowSubset(FIVE, [0, 1, 3], 1, 2),
     HighLowHadamard(FIVE, [1, 2, 4], 1),
+    HighLowCyclic(FIVE, [1, 2, 4], 1),
     BlockMechanism.for_policy(sf.Blocks(FIVE, [0, 0, 0, 1, 1], 1), "subset"),
     BlockMechanism.for_policy(sf.Blocks(FIVE, [0, 1, 0, 1, 0], 1), "hadamard"),
+    BlockMechanism.for_policy(sf.Blocks(FIVE, [0, 1, 0, 1, 0], 1), "cyclic"),
 ]
 
 
@@ -208,7 +213,7 @@ def test_the_law_of_the_counts_is_that_of_counted_reports(mechanism: Mechanism) 
 
 @pytest.mark.parametrize(
     "mechanism",
-    [RandomizedResponse(DOMAIN, 1), UnaryEncoding(DOMAIN, 1), SubsetSelection(DOMAIN, 1), HadamardResponse(DOMAIN, 1)],
+    [kind(DOMAIN, 1) for kind in (RandomizedResponse, UnaryEncoding, SubsetSelection, HadamardResponse, CyclicDesign)],
     ids=lambda mechanism: mechanism.name,
 )
 def test_a_billion_people_have_the_predicted_error(mechanism: Mechanism) -> None:

@@ -24,6 +24,7 @@ from sfumato.errors import InvalidInput, LimitExceeded, MissingExtra
 from sfumato.estimation import LinearEstimate, MechanismEstimate
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
+from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.estimators.base import Estimator, HistogramEstimator
 from sfumato.mechanisms.estimators.inclusion import InclusionEstimator
 from sfumato.mechanisms.estimators.likelihood import fit_bit_counts, fit_histogram
@@ -69,6 +70,9 @@ MECHANISMS: dict[str, Mechanism] = {
     "hadamard, a block a value": HadamardResponse(R(3), 4, block_size=2),
     "hadamard, an idle block": HadamardResponse(R(5), 1, block_size=4, blocks=3),
     "hadamard, everything": HadamardResponse(R(5), "inf", block_size=4, blocks=3),
+    "cyclic, all residues": CyclicDesign(R(7), 1, design=CyclicDesign.singer(2, 1, 3)),
+    "cyclic, some residues": CyclicDesign(R(4), 2, design=CyclicDesign.residues(7, 2)),
+    "cyclic, everything": CyclicDesign(R(5), "inf", design=CyclicDesign.residues(5, 2)),
     "table, square": TableMechanism.from_matrix(R(4), RandomizedResponse(R(4), 1).matrix()),
     "table, wide": random_table(3, 7, 1),
     "table, an output never used": random_table(3, 4, 2, unused=True),
@@ -946,6 +950,7 @@ def test_mechanisms_that_tell_nothing_apart_are_refused() -> None:
         UnaryEncoding(R(3), 0, optimized=True),
         SubsetSelection(R(3), 0, 1),
         HadamardResponse(R(3), 0),
+        CyclicDesign(R(3), 0),
         TableMechanism(R(2), [[2**61, 2**61], [2**61, 2**61]]),
         TableMechanism(R(3), [[2**62, 0], [0, 2**62], [2**61, 2**61]]),
     ]

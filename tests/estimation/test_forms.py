@@ -11,7 +11,7 @@ from scipy import stats
 import sfumato as sf
 from sfumato.collecting import Aggregate
 from sfumato.estimation import LinearEstimate, MechanismEstimate
-from sfumato.mechanisms import HadamardResponse, RandomizedResponse, SubsetSelection, UnaryEncoding
+from sfumato.mechanisms import CyclicDesign, HadamardResponse, RandomizedResponse, SubsetSelection, UnaryEncoding
 from sfumato.mechanisms.estimators.forms import tilted
 from sfumato.mechanisms.estimators.scores import SubsetScores
 from support.surveys import FAMILIES, counts_of, too_few, truths
@@ -171,7 +171,7 @@ def test_limits_of_many_reports_are_normal(name: str) -> None:
         assert high - low == pytest.approx(2 * 1.959964 * form.standard_error, rel=1e-3)
 
 
-@pytest.mark.parametrize("kind", [RandomizedResponse, UnaryEncoding, SubsetSelection, HadamardResponse])
+@pytest.mark.parametrize("kind", [RandomizedResponse, UnaryEncoding, SubsetSelection, HadamardResponse, CyclicDesign])
 def test_no_interval_is_a_point_where_the_truth_may_differ(kind: type[RandomizedResponse]) -> None:
     mechanism = kind(sf.Domain.range(6), "inf")
     reports = sf.privatize(mechanism, [0] * 50, sf.InsecureSeeded(1))

@@ -14,6 +14,7 @@ from scipy import stats
 import sfumato as sf
 from sfumato.collecting.aggregates import Aggregate
 from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.estimators.base import Estimator
 from sfumato.mechanisms.estimators.limits import ScoreLaw, confidence_limits
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
@@ -119,7 +120,7 @@ def test_intervals_of_one_to_three_reports_are_wide(name: str, n: int) -> None:
 
 
 @pytest.mark.parametrize("epsilon", ["1e-9", "0.01", "20", "inf"])
-@pytest.mark.parametrize("kind", [RandomizedResponse, UnaryEncoding, SubsetSelection, HadamardResponse])
+@pytest.mark.parametrize("kind", [RandomizedResponse, UnaryEncoding, SubsetSelection, HadamardResponse, CyclicDesign])
 def test_intervals_at_extreme_levels(kind: Callable[..., Mechanism], epsilon: str) -> None:
     mechanism = kind(D, epsilon)
     for n in (1, 50, 2000):

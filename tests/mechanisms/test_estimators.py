@@ -18,10 +18,12 @@ from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.mechanisms.base import Finished, Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
+from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
 from sfumato.mechanisms.estimators.matrix import MatrixEstimator, efficient_estimator
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.high_low.cyclic import HighLowCyclic
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
 from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
 from sfumato.mechanisms.high_low.subset import HighLowSubset
@@ -59,6 +61,18 @@ def hadamards(draw: st.DrawFn) -> Mechanism:
 
 
 @st.composite
+def cyclics(draw: st.DrawFn) -> Mechanism:
+    designs = [CyclicDesign.singer(2, 1, 3), CyclicDesign.residues(7, 2, zero=1), CyclicDesign.residues(11, 5)]
+    return CyclicDesign(R(draw(st.integers(2, 7))), draw(EPSILONS), design=draw(st.sampled_from(designs)))
+
+
+@st.composite
+def high_low_cyclics(draw: st.DrawFn) -> Mechanism:
+    size = draw(st.integers(2, 6))
+    return HighLowCyclic(R(size), draw(st.sets(st.integers(0, size - 1), min_size=2)), draw(EPSILONS), max_bits=6)
+
+
+@st.composite
 def high_lows(draw: st.DrawFn, kind: Callable[..., Mechanism]) -> Mechanism:
     size = draw(st.integers(2, 6))
     sensitive = draw(st.sets(st.integers(0, size - 1), min_size=1))
@@ -68,7 +82,7 @@ def high_lows(draw: st.DrawFn, kind: Callable[..., Mechanism]) -> Mechanism:
 @st.composite
 def partitions(draw: st.DrawFn) -> Mechanism:
     blocks = draw(st.lists(st.integers(0, 2), min_size=3, max_size=8))
-    inner = draw(st.sampled_from([None, "rr", "subset", "hadamard"]))
+    inner = draw(st.sampled_from([None, "rr", "subset", "hadamard", "cyclic"]))
     policy = sf.Blocks(R(len(blocks)), blocks, draw(EPSILONS))
     sizes = np.bincount(policy.block_of)
     return BlockMechanism.for_policy(policy, inner if sizes.min() > 1 else None)
@@ -114,6 +128,8 @@ FAMILIES: dict[str, st.SearchStrategy[Mechanism]] = {
     "optimized unary encoding": classical(functools.partial(UnaryEncoding, optimized=True)),
     "subset selection": subsets(),
     "hadamard response": hadamards(),
+    "cyclic design": cyclics(),
+    "high-low cyclic": high_low_cyclics(),
     "high-low subset": high_lows(HighLowSubset),
     "high-low hadamard": high_lows(HighLowHadamard),
     "utility-optimized response": high_lows(UtilityOptimizedRR),
@@ -185,6 +201,8 @@ LARGE: dict[str, Callable[[], Mechanism]] = {
     "unary encoding": lambda: UnaryEncoding(R(MANY), 1),
     "subset selection": lambda: SubsetSelection(R(MANY), 1),
     "hadamard response": lambda: HadamardResponse(R(MANY), 1),
+    "cyclic design": lambda: CyclicDesign(R(MANY), 1),
+    "high-low cyclic": lambda: HighLowCyclic(R(MANY), range(MANY // 3), 1),
     "high-low subset": lambda: HighLowSubset(R(MANY), range(MANY // 3), 1),
     "high-low hadamard": lambda: HighLowHadamard(R(MANY), range(MANY // 3), 1),
     "utility-optimized rappor": lambda: UtilityOptimizedRappor(R(MANY), range(MANY // 3), 1),
@@ -216,6 +234,8 @@ def test_nothing_to_tell_apart_has_an_infinite_risk() -> None:
         RandomizedResponse(R(3), 0),
         UnaryEncoding(R(3), 0),
         HadamardResponse(R(3), 0),
+        CyclicDesign(R(3), 0),
+        HighLowCyclic(R(3), [0, 1], 0),
         HighLowSubset(R(3), [0, 1], 0),
         UtilityOptimizedRappor(R(3), [0, 1], 0),
         TableMechanism.from_matrix(R(2), [[0.5, 0.5], [0.5, 0.5]]),

@@ -36,6 +36,9 @@ def small_mechanisms(epsilon: Any) -> Iterator[Mechanism]:
             fewest = -(-k // (block_size - 1))
             for blocks in (fewest, fewest + 2):
                 yield make.HadamardResponse(domain, epsilon, block_size=block_size, blocks=blocks)
+        for design in (make.CyclicDesign.singer(2, 1, 3), make.CyclicDesign.residues(11, 2, cosets=3, zero=1)):
+            yield make.CyclicDesign(domain, epsilon, design=design)
+            yield make.HighLowCyclic(domain, range(max(2, k - 1)), epsilon, design=design)
         for sensitive in range(1, k + 1):
             values = range(sensitive)
             yield make.UtilityOptimizedRR(domain, values, epsilon)
@@ -43,7 +46,7 @@ def small_mechanisms(epsilon: Any) -> Iterator[Mechanism]:
             yield make.HighLowHadamard(domain, values, epsilon)
             for size in range(1, max(2, sensitive)):
                 yield make.HighLowSubset(domain, values, epsilon, size)
-        for inner in (None, "rr", "subset", "hadamard"):
+        for inner in (None, "rr", "subset", "hadamard", "cyclic"):
             for labels in ([x % 2 for x in range(k)], [min(x, 2) for x in range(k)], [0] * k):
                 yield make.BlockMechanism.for_policy(sf.Blocks(domain, labels, epsilon), inner)
         yield make.BinaryOptimal(sf.Domain.range(2), epsilon, 1)

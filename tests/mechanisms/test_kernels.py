@@ -26,9 +26,11 @@ from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
+from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.draws import BitDraws, Field, Layout
 from sfumato.mechanisms.hadamard.kernel import reciprocal
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.high_low.cyclic import HighLowCyclic
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
 from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
 from sfumato.mechanisms.high_low.subset import HighLowSubset
@@ -333,6 +335,14 @@ EDGES: dict[str, Callable[[], Mechanism]] = {
     "composed 6+3": lambda: ComposedSubsets(numbered(6), "abcabc", 1, 3),
     "composed 62+2": lambda: ComposedSubsets(numbered(62), np.arange(62) % 2, 1, 3),
     "composed 64+3": lambda: ComposedSubsets(numbered(64), np.arange(64) ** 2 % 3, 1, 3),
+    "cyclic k=2": lambda: CyclicDesign(numbered(2), 1),
+    "cyclic k=7": lambda: CyclicDesign(numbered(7), 1, design=CyclicDesign.singer(2, 1, 3)),
+    "cyclic k=5 of 21": lambda: CyclicDesign(numbered(5), 2, design=CyclicDesign.singer(2, 2, 3)),
+    "cyclic 25 blocks": lambda: CyclicDesign(numbered(90), 3, design=CyclicDesign.residues(101, 4, zero=1)),
+    "cyclic k=70,000": lambda: CyclicDesign(numbered(70_000), 4, design=CyclicDesign.singer(53, 1, 4)),
+    "cyclic of 2^22-1": lambda: CyclicDesign(numbered(2**21), 1, design=CyclicDesign.singer(2, 1, 22)),
+    "cyclic never": lambda: CyclicDesign(numbered(7), 0, design=CyclicDesign.singer(2, 1, 3)),
+    "cyclic always": lambda: CyclicDesign(numbered(7), "inf", design=CyclicDesign.residues(7, 2)),
     "composed 130+70": lambda: ComposedSubsets(numbered(130), np.arange(130) % 70, 1, 3, sizes=[60, 40]),
     "composed no coins": lambda: ComposedSubsets(
         numbered(9), "abcabcabc", 1, 2, thresholds=[ONE, 0], coins=[0, 2], planes=1
@@ -354,6 +364,12 @@ EDGES: dict[str, Callable[[], Mechanism]] = {
     "high-low hadamard b=2^32": lambda: HighLowHadamard(numbered(12), range(6), 1, block_size=2**32, blocks=3),
     "high-low hadamard never": lambda: HighLowHadamard(numbered(9), [0, 5, 8], 0, block_size=4),
     "high-low hadamard always": lambda: HighLowHadamard(numbered(9), [0, 5, 8], "inf", block_size=4),
+    "high-low cyclic": lambda: HighLowCyclic(numbered(12), range(0, 12, 2), 1),
+    "high-low cyclic, one base block": lambda: HighLowCyclic(
+        numbered(9), [0, 5, 8], 3, design=CyclicDesign.singer(2, 1, 3)
+    ),
+    "high-low cyclic never": lambda: HighLowCyclic(numbered(9), [0, 5, 8], 0),
+    "high-low cyclic always": lambda: HighLowCyclic(numbered(9), [0, 5, 8], "inf"),
     "high-low subset d=1": lambda: HighLowSubset(numbered(9), [0, 5, 8], 1, 1),
     "high-low subset d=2": lambda: HighLowSubset(numbered(9), [0, 5, 7, 8], 1, 2),
     "high-low subset s=62": lambda: HighLowSubset(numbered(70), range(62), 1, 20),
@@ -371,6 +387,16 @@ EDGES: dict[str, Callable[[], Mechanism]] = {
     "high-low subset no coin": lambda: HighLowSubset(numbered(80), range(70), 1, 3, coin=0, planes=1),
     "blocks of responses": lambda: parts(*(RandomizedResponse(numbered(k), k) for k in (3, 1, 10, 2))),
     "blocks of hadamard": lambda: parts(*(HadamardResponse(numbered(k), 1) for k in (3, 10, 70))),
+    "blocks of cyclic": lambda: parts(*(CyclicDesign(numbered(k), 1) for k in (3, 10, 70))),
+    "blocks of cyclic and indices": lambda: parts(
+        CyclicDesign(numbered(9), 3),
+        RandomizedResponse(numbered(5), 1),
+        HadamardResponse(numbered(9), 3, block_size=2),
+        CyclicDesign(numbered(7), "inf", design=CyclicDesign.singer(2, 1, 3)),
+    ),
+    "blocks of cyclic and sets": lambda: parts(
+        SubsetSelection(numbered(67), 1, 20), CyclicDesign(numbered(60), 3), HadamardResponse(numbered(9), 1)
+    ),
     "blocks of blocks": lambda: parts(
         HadamardResponse(numbered(9), 3, block_size=2),
         RandomizedResponse(numbered(5), 1),
@@ -457,7 +483,9 @@ thresholds = st.one_of(
 KINDS = (
     BlockMechanism,
     ComposedSubsets,
+    CyclicDesign,
     HadamardResponse,
+    HighLowCyclic,
     HighLowHadamard,
     HighLowSubset,
     NestedCyclic,
@@ -471,10 +499,16 @@ KINDS = (
 )
 
 
+levels = st.sampled_from(["0", "1e-19", "0.01", "1", "ln 3", "3", "8", "50", "inf"])
+
+
 @st.composite
 def mixtures(draw: st.DrawFn) -> MixtureMechanism:
     k = draw(st.integers(1, 70))
-    kind = draw(st.sampled_from([RandomizedResponse, HadamardResponse, SubsetSelection])) if k > 1 else None
+    kinds = [RandomizedResponse, HadamardResponse, SubsetSelection, CyclicDesign]
+    kind = draw(st.sampled_from(kinds)) if k > 1 else None
+    if kind is CyclicDesign:
+        return CyclicDesign(numbered(k), draw(levels))
     if kind is SubsetSelection:
         return SubsetSelection(numbered(k), 1, draw(st.integers(1, k - 1)), threshold=draw(thresholds))
     if kind is HadamardResponse:
@@ -493,6 +527,10 @@ def mechanisms(draw: st.DrawFn) -> Mechanism:
         size = 2 ** draw(st.integers(1, 20))
         blocks = -(-k // (size - 1)) + draw(st.sampled_from([0, 0, 1, 12345]))
         return HadamardResponse(numbered(k), 1, block_size=size, blocks=blocks, threshold=draw(thresholds))
+    if kind is CyclicDesign:
+        return CyclicDesign(numbered(k), draw(levels))
+    if kind is HighLowCyclic:
+        return HighLowCyclic(numbered(k), draw(st.sets(st.integers(0, k - 1), min_size=2)), draw(levels))
     if kind is UnaryEncoding:
         other, own = sorted([draw(thresholds), draw(thresholds)])
         return UnaryEncoding(numbered(k), 1, own=own, other=other)
@@ -566,6 +604,10 @@ MANY: dict[str, Callable[[], Mechanism]] = {
     "hadamard, wide": lambda: HadamardResponse(numbered(10**5), 1, block_size=2**17),
     "hadamard, blocks": lambda: HadamardResponse(numbered(1000), 4, block_size=16),
     "hadamard, wide blocks": lambda: HadamardResponse(numbered(10**6), 4, block_size=2**17),
+    "cyclic": lambda: CyclicDesign(numbered(1000), 3),
+    "cyclic, wide": lambda: CyclicDesign(numbered(70_000), 4, design=CyclicDesign.singer(53, 1, 4)),
+    "high-low cyclic": lambda: HighLowCyclic(numbered(1000), range(900), 3),
+    "blocks, cyclic": lambda: parts(CyclicDesign(numbered(90), 2), CyclicDesign(numbered(30), 1)),
     "unary": lambda: UnaryEncoding(numbered(10), 1),
     "subset": lambda: SubsetSelection(numbered(10), 1),
     "high-low bits": lambda: UtilityOptimizedRappor(numbered(70), range(60, 70), 1),

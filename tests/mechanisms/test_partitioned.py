@@ -25,10 +25,12 @@ from sfumato.collecting.files import read_reports, write_reports
 from sfumato.errors import InvalidInput, NoMechanism, UnknownSpec
 from sfumato.mechanisms.base import Finished, Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
+from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.draws import Draws
 from sfumato.mechanisms.estimators.base import HistogramEstimator
 from sfumato.mechanisms.estimators.matrix import MatrixEstimator
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.high_low.cyclic import HighLowCyclic
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
 from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
 from sfumato.mechanisms.high_low.subset import HighLowSubset, best_high_low_size
@@ -129,6 +131,21 @@ class TestHighLowHadamardOfAll(HighLowContract):
         return HighLowHadamard(domain, self.sensitive(domain), epsilon)
 
 
+class TestHighLowCyclic(HighLowContract):
+    sizes = range(4, 9)
+
+    def make(self, domain: sf.Domain, epsilon: Epsilon) -> Mechanism:
+        return HighLowCyclic(domain, self.sensitive(domain), epsilon, max_bits=6)
+
+
+class TestHighLowCyclicOfAll(HighLowContract):
+    def sensitive(self, domain: sf.Domain) -> Sequence[object]:
+        return list(domain)
+
+    def make(self, domain: sf.Domain, epsilon: Epsilon) -> Mechanism:
+        return HighLowCyclic(domain, self.sensitive(domain), epsilon, design=CyclicDesign.residues(11, 2, zero=1))
+
+
 class TestUtilityOptimizedRR(HighLowContract):
     cases = 200
 
@@ -185,6 +202,13 @@ class TestBlocksOfHadamard(TestBlocks):
 
     def make(self, domain: sf.Domain, epsilon: Epsilon) -> Mechanism:
         return BlockMechanism.for_policy(self.policy(domain, epsilon), "hadamard")
+
+
+class TestBlocksOfCyclic(TestBlocks):
+    cases = 60
+
+    def make(self, domain: sf.Domain, epsilon: Epsilon) -> Mechanism:
+        return BlockMechanism.for_policy(self.policy(domain, epsilon), "cyclic", max_bits=7)
 
 
 class TestMixedBlocks(TestBlocks):
@@ -270,8 +294,10 @@ def test_many_values_are_audited() -> None:
     for mechanism, policy in (
         (HighLowSubset(domain, sensitive, 1), high_low),
         (HighLowHadamard(domain, sensitive, 1), high_low),
+        (HighLowCyclic(domain, sensitive, 1), high_low),
         (UtilityOptimizedRR(domain, sensitive, 1), high_low),
         (BlockMechanism.for_policy(blocks), blocks),
+        (BlockMechanism.for_policy(blocks, "cyclic"), blocks),
     ):
         certificate = sf.audit(mechanism, policy)
         assert certificate.holds, mechanism
@@ -351,7 +377,7 @@ def test_a_broken_block_sampler_is_found() -> None:
 @pytest.mark.parametrize("epsilon", ["0", "0.5", "3", "1000"])
 def test_the_blocks_number_is_a_leak_to_a_policy_that_hides_it(epsilon: str) -> None:
     domain, labels = R(6), [0, 0, 1, 1, 1, 2]
-    for inner in (None, "rr", "subset", "hadamard"):
+    for inner in (None, "rr", "subset", "hadamard", "cyclic"):
         mechanism = BlockMechanism.for_policy(sf.Blocks(domain, labels, epsilon), inner)
         for policy in (sf.Uniform(domain, 1000), sf.Blocks(domain, labels, epsilon, across=1000)):
             certificate = sf.audit(mechanism, policy)
@@ -393,12 +419,20 @@ EXACT: dict[str, PartitionedMechanism] = {
     "hadamard, idle block": HighLowHadamard(R(5), [0, 4], 3, block_size=2, blocks=5),
     "hadamard, published": HighLowHadamard.published(R(5), [3], 2),
     "hadamard, everything": HighLowHadamard(R(5), [1, 2], "inf", block_size=2),
+    "cyclic": HighLowCyclic(R(7), [0, 2, 4, 5, 6], "0.4", design=CyclicDesign.singer(2, 1, 3)),
+    "cyclic, several base blocks": HighLowCyclic(R(6), [0, 2, 4], 2, design=CyclicDesign.residues(5, 1, zero=1)),
+    "cyclic, everything": HighLowCyclic(R(5), [1, 2], "inf", design=CyclicDesign.residues(3, 2)),
     "utility-optimized": UtilityOptimizedRR(R(6), [1, 2, 5], "0.7"),
     "utility-optimized, everything": UtilityOptimizedRR(R(4), [1, 2], "inf"),
     "blocks": BlockMechanism.for_policy(blocks_policy(R(8), Epsilon(2))),
     "blocks of responses": BlockMechanism.for_policy(blocks_policy(R(6), Epsilon(1)), "rr"),
     "blocks of subsets": BlockMechanism.for_policy(blocks_policy(R(8), Epsilon(1)), "subset"),
     "blocks of hadamard": BlockMechanism.for_policy(blocks_policy(R(8), Epsilon(1)), "hadamard"),
+    "blocks of cyclic": BlockMechanism.for_policy(blocks_policy(R(8), Epsilon(1)), "cyclic"),
+    "subset and cyclic": BlockMechanism(
+        R(8), [0, 1, 0, 1, 0, 1, 0, 1],
+        [SubsetSelection(R(4), 1, 2), CyclicDesign(R(4), 2, design=CyclicDesign.singer(2, 1, 3))],
+    ),
     "subset and hadamard": BlockMechanism(
         R(8), [0, 1, 0, 1, 0, 1, 0, 2],
         [SubsetSelection(R(4), 1, 2), HadamardResponse(R(3), 2, block_size=2), RandomizedResponse(R(1), "inf")],
@@ -500,7 +534,7 @@ def test_the_worst_risk_is_attained_and_certified(mechanism: PartitionedMechanis
 
 
 def test_no_budget_tells_nothing_and_gives_no_estimate() -> None:
-    for make in (HighLowSubset, HighLowHadamard, HighLowHadamard.published, UtilityOptimizedRR):
+    for make in (HighLowSubset, HighLowHadamard, HighLowHadamard.published, HighLowCyclic, UtilityOptimizedRR):
         mechanism: Mechanism = make(R(5), [1, 2, 4], 0)
         assert len({tuple(sorted(sampler_law(mechanism, x)[0].items())) for x in range(5)}) == 1
         for policy in (sf.HighLow(R(5), [1, 2, 4], 0), sf.Uniform(R(5), 0), sf.Prior(R(5), [1, 0, 0, 0, 0], 0)):
@@ -510,7 +544,7 @@ def test_no_budget_tells_nothing_and_gives_no_estimate() -> None:
         with pytest.raises(InvalidInput, match="its epsilon is 0"):
             sf.estimate(mechanism, sf.aggregate(mechanism, sf.privatize(mechanism, [0, 1, 2])))
     within = sf.Blocks(R(5), [0, 0, 1, 1, 2], [1, 0, 0])
-    for inner in (None, "rr", "subset", "hadamard"):
+    for inner in (None, "rr", "subset", "hadamard", "cyclic"):
         blocks = BlockMechanism.for_policy(within, inner)
         assert sf.audit(blocks, within).holds
         assert math.isinf(blocks.risk(10))
@@ -580,7 +614,7 @@ def test_nothing_to_share_out_is_projected_to_nothing() -> None:
 
 @pytest.mark.parametrize("method", ["unbiased", "simplex", "mle"])
 def test_a_block_without_reports_has_frequency_zero(method: str) -> None:
-    for inner in ("rr", "subset", "hadamard"):
+    for inner in ("rr", "subset", "hadamard", "cyclic"):
         mechanism = BlockMechanism.for_policy(sf.Blocks(R(6), [0, 0, 0, 1, 1, 1], 1), inner)
         estimate = sf.estimate(mechanism, sf.aggregate(mechanism, sf.privatize(mechanism, [3, 4, 5] * 20)), method)
         assert estimate.frequencies[:3].tolist() == [0, 0, 0]

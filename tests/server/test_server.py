@@ -95,6 +95,16 @@ def test_a_mechanism_that_breaks_its_policy_is_refused(collector: Served) -> Non
     assert "does not obey" in response.json["error"]["message"]
 
 
+def test_a_cyclic_design_that_is_none_is_refused_by_name(collector: Served) -> None:
+    policy = sf.Uniform(DISEASES, 1)
+    spec = json.loads(sf.design(policy, mechanism="cyclic").to_json())
+    spec["parameters"]["design"] = sf.mechanisms.CyclicDesign.singer(2, 1, 3) | {"polynomial": [1, 1, 1, 1]}
+    body = {"title": "no", "policy": policy.to_dict(), "mechanism": spec}
+    response = collector.as_admin("POST", "/v1/collections", body)
+    assert response.reason == "invalid"
+    assert "polynomial must be primitive modulo 2" in response.json["error"]["message"]
+
+
 def test_a_new_version_is_a_new_collection(collector: Served) -> None:
     first, *_ = collector.create()
     second, *_ = collector.create(policy=sf.Uniform(DISEASES, 2), previous=first)
@@ -136,7 +146,9 @@ def test_what_is_not_listed_is_in_no_list(collector: Served) -> None:
 # -- ingest ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mechanism", ["rr", "unary", "subset", "hadamard", "uo-rr", "high-low-hadamard"])
+@pytest.mark.parametrize(
+    "mechanism", ["rr", "unary", "subset", "hadamard", "cyclic", "uo-rr", "high-low-hadamard", "high-low-cyclic"]
+)
 def test_counts_are_those_of_the_library(collector: Served, mechanism: str) -> None:
     name, built, _ = collector.create(mechanism=mechanism)
     reports = reports_of(built, 500)

@@ -221,6 +221,16 @@ def test_hadoops_paths_need_not_be_files_here(
         spark.aggregate_files(mechanism, cluster, f"{mounted}/a table", f"{mounted}/a table/*.parquet")
 
 
+def test_reports_of_a_cyclic_design_are_drawn_and_counted(cluster: SparkSession, tmp_path: Path) -> None:
+    mechanism = sf.mechanisms.CyclicDesign(sf.Domain(ANSWERS), epsilon=1)
+    values = values_file(tmp_path / "values.parquet", ANSWERS * 50)
+    table = spark.privatize_files(mechanism, cluster, [values], str(tmp_path / "reports"), "answer")
+    here = counted_here(mechanism, (tmp_path / "reports").glob("*.parquet"))
+    assert here.n == 200
+    assert spark.aggregate(mechanism, table) == spark.aggregate_files(mechanism, cluster, str(tmp_path / "reports"))
+    assert spark.aggregate(mechanism, table) == here
+
+
 # -- one report a person -----------------------------------------------------------------------------------
 
 

@@ -12,7 +12,9 @@ import sfumato as sf
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
+from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.high_low.cyclic import HighLowCyclic
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
 from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
 from sfumato.mechanisms.high_low.subset import HighLowSubset
@@ -42,17 +44,21 @@ FAMILIES: dict[str, Callable[[int], Mechanism]] = {
     "subset": lambda epsilon: SubsetSelection(D, epsilon, 2),
     "hadamard": lambda epsilon: HadamardResponse(D, epsilon),
     "hadamard, blocks": lambda epsilon: HadamardResponse(D, epsilon, block_size=4, blocks=2),
+    "cyclic": lambda epsilon: CyclicDesign(D, epsilon, design=CyclicDesign.singer(2, 1, 3)),
+    "cyclic, blocks": lambda epsilon: CyclicDesign(D, epsilon, design=CyclicDesign.residues(5, 1, zero=1)),
     "table": lambda epsilon: TableMechanism.from_matrix(D, wide_matrix(epsilon)),
     "binary": lambda epsilon: BinaryOptimal.for_policy(
         sf.Pairwise(sf.Domain.range(2), [[0, epsilon], [2 * epsilon, 0]])
     ),
     "high-low subset": lambda epsilon: HighLowSubset(D, [0, 1, 2], epsilon, 2),
     "high-low hadamard": lambda epsilon: HighLowHadamard(D, [0, 1, 2], epsilon),
+    "high-low cyclic": lambda epsilon: HighLowCyclic(D, [0, 1, 2], epsilon, design=CyclicDesign.singer(2, 1, 3)),
     "uo-rr": lambda epsilon: UtilityOptimizedRR(D, [0, 1, 2], epsilon),
     "uo-rappor": lambda epsilon: UtilityOptimizedRappor(D, [0, 1, 2], epsilon),
     "blocks, rr": lambda epsilon: BlockMechanism.for_policy(sf.Blocks(D, "aabbb", epsilon), "rr"),
     "blocks, subset": lambda epsilon: BlockMechanism.for_policy(sf.Blocks(D, "aabbb", epsilon), "subset"),
     "blocks, hadamard": lambda epsilon: BlockMechanism.for_policy(sf.Blocks(D, "aabbb", epsilon), "hadamard"),
+    "blocks, cyclic": lambda epsilon: BlockMechanism.for_policy(sf.Blocks(D, "aabbb", epsilon), "cyclic"),
     "nested": lambda epsilon: NestedSubsets.for_policy(sf.Blocks(sf.Domain.range(6), "aaabbb", epsilon, 2 * epsilon)),
     "nested cyclic": lambda epsilon: NestedCyclic.for_policy(sf.Blocks(D, "aabbb", epsilon, 2 * epsilon), max_bits=6),
     "composed": lambda epsilon: ComposedSubsets.for_policy(sf.Blocks(D, "aabbb", epsilon, 2 * epsilon)),

@@ -124,7 +124,14 @@ class BlockMechanism(PartitionedMechanism):
         if inner is not None and inner not in INNER:
             raise InvalidInput("BlockMechanism", "inner", f"be one of {', '.join(INNER)}", inner)
         names = list(INNER) if inner is None else [inner]
-        options = [_assembled(cls, policy, names, limit) for limit in _part_limits(policy, max_bits)]
+        options: list[BlockMechanism] = []
+        for limit in _part_limits(policy, max_bits):
+            try:
+                options.append(_assembled(cls, policy, names, limit))
+            except NoMechanism as error:  # another way to number the reports may leave more outputs to a block
+                refusal = error
+        if not options:
+            raise refusal
         if max_bits is None:
             return options[0]
         fitting = [option for option in options if option.bits <= max_bits]

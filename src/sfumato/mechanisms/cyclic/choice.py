@@ -6,36 +6,23 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 
-from sfumato._core import Epsilon
+from sfumato._core import Epsilon, quantity
 from sfumato.errors import NoMechanism
 from sfumato.mechanisms.candidates import short_bits
 from sfumato.mechanisms.cyclic.designs import LARGEST_OUTPUTS, DifferenceFamily, ResidueFamily, SingerSet
 from sfumato.mechanisms.cyclic.numbers import divisors, next_prime, prime_powers
+from sfumato.mechanisms.estimators.inclusion import mixture_moments
 
-__all__ = ["best_design", "pair_moments"]
+__all__ = ["best_design"]
 
 #: Ratio to the least risk within which the design with the shortest reports is chosen.
 _NEARLY_LEAST = 1.005
-#: Odds of a forced report below which the moments of an estimate are not finite in doubles.
-_LEAST_CHANCE = 1e-150
+#: Least e^ε - 1 at which some γ is at least 2^-64, the precision of thresholds.
+_LEAST_ODDS = 2.0**-64
 #: Number of primes, from the number of values on, whose residue families are compared.
 _PRIMES = 12
 #: Numbers of cosets on either side of the best density that are compared.
 _NEAR = 2
-
-
-def pair_moments(values: int, modulus: float, size: float, gamma: float, rest: float) -> tuple[float, float]:
-    """Return the mean of |φ|² for a protected value, and for an unprotected value of the part.
-
-    ``rest`` is 1 - γ, which a double would lose at γ near 1. The set of a report contains the true value with
-    probability a, and a given other value with probability b; see ``InclusionEstimator``.
-    """
-    company, density = (size - 1) / (modulus - 1), size / modulus
-    other, gap = gamma * company + rest * density, gamma * (1 - company)
-    of_value = (values * other * (1 - other) + gap * (1 - 2 * other)) / gap**2
-    of_set = values * (density * (1 - other) ** 2 + (1 - density) * other**2) / gap**2
-    of_revealed = values * (rest * (company - density) / gap) ** 2 + 1 / gamma**2
-    return of_value, rest * of_set + gamma * of_revealed
 
 
 def best_design(
@@ -56,26 +43,25 @@ def best_design(
     max_outputs
         Maximum number of outputs; 8 bits more than the values need by default, and at most 2^22.
     """
-    most = max(0, int(min(max_outputs, LARGEST_OUTPUTS, 1 << short_bits(values))))
+    most = max(int(min(max_outputs, LARGEST_OUTPUTS, 1 << short_bits(values))), 0)
     odds = math.expm1(min(float(epsilon), 700.0))
 
     def risk(modulus: int, size: int) -> float:
+        if odds < _LEAST_ODDS:
+            return 0.0  # no design learns anything, so the one with the shortest reports is chosen
         chance = odds * size / modulus
-        if chance < _LEAST_CHANCE or math.isinf(odds):
-            return -size / modulus  # nothing or everything is learned with any design
-        of_value, of_unprotected = pair_moments(values, modulus, size, chance / (chance + 1), 1 / (chance + 1))
-        return values * of_value + unprotected * of_unprotected
+        of_value, of_unprotected = mixture_moments(values, modulus, size, chance / (chance + 1), 1 / (chance + 1))
+        return float(values * of_value + unprotected * of_unprotected)
 
     options = [(risk(modulus, size), outputs, build) for modulus, size, outputs, build in _options(values, odds, most)]
     if not options:
         raise NoMechanism(
-            f"no cyclic design with at most {most} outputs holds {values} values. "
+            f"no cyclic design with at most {quantity(most, 'output')} has {quantity(values, 'value')}. "
             "Allow longer reports with max_bits, or use another mechanism."
         )
-    limit = min(risk for risk, _, _ in options)
-    limit += abs(limit) * (_NEARLY_LEAST - 1)
+    limit = _NEARLY_LEAST * min(risk for risk, _, _ in options)
     good = [option for option in options if option[0] <= limit]
-    _, _, build = min(good, key=lambda option: ((option[1] - 1).bit_length(), option[0], option[1]))
+    _, _, build = min(good, key=lambda option: ((option[1] + unprotected - 1).bit_length(), option[0], option[1]))
     return build()
 
 

@@ -19,8 +19,6 @@ from sfumato.mechanisms.cyclic.designs import DifferenceFamily
 
 __all__ = ["gather", "gather_exactly", "is_balanced", "rounding_bound", "spread", "spread_exactly"]
 
-Waves = npt.NDArray[np.complex128]
-
 #: Maximum number of additions that are done one by one, without a transform.
 _FEW_ADDITIONS = 2**16
 #: Maximum number of entries that are transformed at a time; bounds memory.
@@ -85,7 +83,7 @@ def _transform_length(modulus: int) -> int:
     return 1 << (2 * modulus - 1).bit_length()
 
 
-def _transforms(design: DifferenceFamily) -> Iterator[Waves]:
+def _transforms(design: DifferenceFamily) -> Iterator[npt.NDArray[np.complex128]]:
     """Yield the transforms of the indicators of the base blocks, in chunks of bounded memory."""
     rows = max(1, _CHUNK // _transform_length(design.modulus))
     if design.blocks <= rows:
@@ -96,12 +94,12 @@ def _transforms(design: DifferenceFamily) -> Iterator[Waves]:
 
 
 @functools.lru_cache(maxsize=4)
-def _transform_of_all(design: DifferenceFamily) -> Waves:
+def _transform_of_all(design: DifferenceFamily) -> npt.NDArray[np.complex128]:
     """Return the transforms of all base blocks; iterative estimates use them again and again."""
     return _transform(design, 0, design.blocks)
 
 
-def _transform(design: DifferenceFamily, start: int, count: int) -> Waves:
+def _transform(design: DifferenceFamily, start: int, count: int) -> npt.NDArray[np.complex128]:
     """Return the transforms of some base blocks, a row per block."""
     indicators = _indicators(design, start, count)
     return np.fft.rfft(indicators, _transform_length(design.modulus))
@@ -156,18 +154,24 @@ def _exactly(
     shift = 0
     while True:
         piece = (rest & (1 << _PIECE_BITS) - 1).astype(np.float64)
-        error = rounding_bound(design, float(np.linalg.norm(piece)))
-        assert error < 0.25, "a design of at most 2^22 outputs keeps the rounding error of a piece below 1/4"
-        rounded = np.rint(operation(design, piece)).astype(np.int64).astype(object)
-        total = total + rounded * (1 << shift)
+        total = total + _rounded(operation, design, piece).astype(object) * (1 << shift)
         rest = rest >> _PIECE_BITS
         shift += _PIECE_BITS
         if not rest.any():
             return np.asarray(total, dtype=object)
 
 
+def _rounded(
+    operation: Callable[[DifferenceFamily, Floats], Floats], design: DifferenceFamily, piece: Floats
+) -> Integers:
+    """Apply an operation to integers of few bits, and round the results to the exact integers."""
+    error = rounding_bound(design, float(np.linalg.norm(piece)))
+    assert error < 0.25, "a design of at most 2^22 outputs keeps the rounding error of a piece below 1/4"
+    return np.rint(operation(design, piece)).astype(np.int64)
+
+
+@functools.lru_cache(maxsize=256)
 def is_balanced(design: DifferenceFamily) -> bool:
     """Return whether every nonzero residue is equally often a difference within a base block, by exact counting."""
-    indicators = _indicators(design, 0, design.blocks).ravel().astype(np.int64)
-    differences = gather_exactly(design, indicators)
+    differences = _rounded(gather, design, _indicators(design, 0, design.blocks).ravel())
     return bool((differences[1:] == differences[-1]).all())

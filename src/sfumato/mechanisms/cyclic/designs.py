@@ -3,6 +3,11 @@
 A family has m base blocks, each with d of the residues modulo v. Every nonzero residue is a difference of two elements
 of one base block equally often, counted over all base blocks. All shifts of all base blocks then form a 2-design: every
 residue lies in equally many of them, and so does every pair of residues.
+
+The families of this module have this property by theorems. A Singer set has it if its polynomial is primitive, which is
+proved when a document is read. A residue family has it because multiplication by the primitive root permutes its base
+blocks, up to sign, and maps every nonzero residue to every other. Mechanisms with few outputs also count the
+differences (``correlation.is_balanced``).
 """
 
 from __future__ import annotations
@@ -208,15 +213,17 @@ def residues_document(prime: int, order: int, cosets: int, zero: int) -> dict[st
 def design_from_document(document: Any) -> DifferenceFamily:
     """Return the family that a document of ``DifferenceFamily.document`` states, or raise InvalidInput."""
     readers = {SingerSet.kind: _read_singer, ResidueFamily.kind: _read_residues}
-    if not isinstance(document, dict) or document.get("kind") not in readers:
+    kind = document.get("kind") if isinstance(document, dict) else None
+    if not isinstance(kind, str) or kind not in readers:
         raise UnknownSpec(_SUBJECT, "design", f"be a dictionary with a kind, one of {', '.join(readers)}", document)
-    design = readers[document["kind"]](document)
-    for key, value in design.document().items():
-        if document.get(key) != value:
-            raise InvalidInput(_SUBJECT, key, f"be {value}, as the other entries imply", document.get(key))
-    if set(document) != set(design.document()):
-        unknown = sorted(set(document) - set(design.document()))
-        raise InvalidInput(_SUBJECT, "design", f"have only the keys {', '.join(design.document())}", unknown)
+    design = readers[kind](document)
+    expected = design.document()
+    for key in ("modulus", "blocks", "size"):
+        if type(document.get(key)) is not int or document[key] != expected[key]:
+            raise InvalidInput(_SUBJECT, key, f"be {expected[key]}, as the other entries imply", document.get(key))
+    if set(document) != set(expected):
+        unknown = sorted(map(str, set(document) - set(expected)))
+        raise InvalidInput(_SUBJECT, "design", f"have only the keys {', '.join(expected)}", unknown)
     return design
 
 

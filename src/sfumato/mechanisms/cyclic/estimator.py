@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 
 from sfumato._core import Floats
-from sfumato.mechanisms.cyclic.choice import pair_moments
 from sfumato.mechanisms.cyclic.correlation import gather, spread
 from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.estimators.base import HistogramEstimator
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
+from sfumato.mechanisms.estimators.inclusion import mixture_moments
 from sfumato.mechanisms.estimators.likelihood import Fit, fit_histogram
 from sfumato.mechanisms.estimators.parts import PartEstimator
 from sfumato.mechanisms.estimators.scores import ColumnScores
@@ -39,7 +41,8 @@ class CyclicEstimator(HistogramEstimator, PartEstimator):
         self._pull, self._free = float(gamma * company), float((1 - gamma) * density)
         self.other, self.gap = float(gamma * company + (1 - gamma) * density), float(gamma * (1 - company))
         self.revealed_score = float((1 - gamma) * (company - density) / (gamma * (1 - company)))
-        self._moments = pair_moments(self.size, design.modulus, design.size, self.gamma, self._rest)
+        moments = mixture_moments(self.size, design.modulus, Fraction(design.size), gamma, 1 - gamma)
+        self._moment, self._unprotected_moment = map(float, moments)
 
     def _rates(self, p: Floats, total: float) -> Floats:
         """Return for each value the probability of a set that contains it."""
@@ -70,10 +73,10 @@ class CyclicEstimator(HistogramEstimator, PartEstimator):
         return fit_histogram(fractions, self.expected_counts, self.adjoint, self.size)
 
     def second_moments(self) -> Floats:
-        return np.full(self.size, self._moments[0])
+        return np.full(self.size, self._moment)
 
     def unprotected_second_moment(self) -> float:
-        return self._moments[1]
+        return self._unprotected_moment
 
     def squared_scores(self, p: Floats, total: float) -> Floats:
         sets = self.gamma * float(p.sum()) + self._rest * total
@@ -82,11 +85,13 @@ class CyclicEstimator(HistogramEstimator, PartEstimator):
     def products(self, p: Floats, total: float) -> Floats:
         law, rates = self.law(p, total), self._rates(p, total)
         both = np.empty((self.size, self.size))
-        unit = np.zeros(self.size)
+        elements, modulus = self._design.elements, self._design.modulus
+        first = modulus * np.arange(self._design.blocks)[:, None]
         for x in range(self.size):
-            unit[x] = 1.0
-            both[x] = self._gathered(law * np.rint(spread(self._design, unit)))
-            unit[x] = 0.0
+            sets = first + (elements + x) % modulus  # those that contain x
+            of_value = np.zeros(self._design.outputs)
+            of_value[sets] = law[sets]
+            both[x] = self._gathered(of_value)
         both -= self.other * (rates[:, None] + rates)
         both += float(law.sum()) * self.other**2
         both /= self.gap**2

@@ -17,7 +17,7 @@ from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import SURROGATE_VALUES, Finished, read_epsilon
 from sfumato.mechanisms.candidates import most_outputs
 from sfumato.mechanisms.cyclic.choice import best_design
-from sfumato.mechanisms.cyclic.correlation import spread_exactly
+from sfumato.mechanisms.cyclic.correlation import is_balanced, spread_exactly
 from sfumato.mechanisms.cyclic.designs import (
     DifferenceFamily,
     design_from_document,
@@ -28,6 +28,9 @@ from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.two_level import ONE, OUTSIDE, MixtureDraws, MixtureMechanism, mixing_threshold
 
 __all__ = ["CyclicDesign", "cyclic_surrogate"]
+
+#: Maximum number of outputs of a design whose differences are counted at construction; bounds the time to about 10 ms.
+_COUNTED_OUTPUTS = 2**14
 
 
 class CyclicDesign(MixtureMechanism):
@@ -107,6 +110,8 @@ class CyclicDesign(MixtureMechanism):
         if len(self.domain) > design.modulus:
             must = f"be at least {len(self.domain)}, the number of values"
             raise InvalidInput("CyclicDesign", "the modulus of the design", must, design.modulus)
+        # The property holds by proof (see designs.py). The estimate relies on it, privacy does not.
+        assert design.outputs > _COUNTED_OUTPUTS or is_balanced(design), "all differences must be equally frequent"
         self.design = design
         self.density = Fraction(design.size, design.modulus)
         self.threshold = mixing_threshold(self.epsilon, self.density)
@@ -209,7 +214,8 @@ class CyclicDesign(MixtureMechanism):
         return spread_exactly(self.design, [1] * len(self.domain)).astype(np.int64)
 
     def separating(self, x: int, other: int) -> int:
-        # A base block that is equal to its shift by x - other would contain all residues.
+        # No base block is equal to its shift by x - other: a single one has that difference less than d times, and with
+        # several the modulus is prime, so that only all residues are equal to a shift.
         shifts = (self._shift(0, x + int(element)) for element in self.design.elements[0])
         return next(report for report in shifts if not self.in_set(report, other))
 

@@ -114,7 +114,9 @@ def first_primitive_polynomial(prime: int, degree: int) -> Polynomial:
     """Return the primitive polynomial whose coefficients, from the leading one down, come first in order."""
     for coefficients in itertools.product(range(prime), repeat=degree):
         polynomial = (*coefficients[::-1], 1)
-        if polynomial[0] and is_primitive_polynomial(prime, polynomial):
+        # Modulo x^n + c, the order of x is at most n·(prime-1), too few unless n = 1.
+        is_binomial = degree > 1 and not any(coefficients[:-1])
+        if polynomial[0] and not is_binomial and is_primitive_polynomial(prime, polynomial):
             return polynomial
     raise AssertionError("every degree has a primitive polynomial")
 

@@ -16,7 +16,7 @@ from sfumato.mechanisms.estimators.parts import PartEstimator
 from sfumato.mechanisms.estimators.scores import BitScores, Scores, SubsetScores
 from sfumato.mechanisms.two_level import InclusionMixture, TwoLevelMechanism
 
-__all__ = ["Inclusion", "InclusionEstimator", "ResponseEstimator", "SetEstimator", "set_moments"]
+__all__ = ["Inclusion", "InclusionEstimator", "ResponseEstimator", "SetEstimator", "mixture_moments"]
 
 
 @dataclass(frozen=True)
@@ -130,17 +130,22 @@ class InclusionEstimator(Estimator):
         return np.full(self.size, least), np.full(self.size, greatest)
 
 
-def set_moments(size: Any, members: Any, gamma: Any, rest: Any) -> tuple[Any, Any]:
-    """Return |φ|² of a set, and of a report that reveals an unprotected value, for sets with members out of ``size``.
+def mixture_moments(values: Any, modulus: Any, members: Any, gamma: Any, rest: Any) -> tuple[Any, Any]:
+    """Return the mean of |φ|² for a protected value, and for an unprotected value of the same part.
 
-    Numbers are Fractions, doubles, or arrays of them. ``rest`` is 1 - γ, which doubles would lose at γ near 1.
+    Sets have ``members`` of ``modulus`` elements, balanced in pairs; ``values`` of the elements are values. Numbers are
+    Fractions, doubles, or arrays of them. ``rest`` is 1 - γ, which doubles would lose at γ near 1.
     """
-    company, density = (members - 1) / max(size - 1, 1), members / size
+    company, density = (members - 1) / max(modulus - 1, 1), members / modulus
     other, gap = rest * density + gamma * company, gamma * (1 - company)
-    of_set = (members * (1 - other) ** 2 + (size - members) * other**2) / gap**2
+    # A value has score (1 - b)/(a - b) if the set contains it, else -b/(a - b). So |φ|² follows from the mean number of
+    # values in the set, for a forced set and for a uniform one.
+    forced, free = 1 + (values - 1) * company, values * density
+    of_forced, of_free = ((n * (1 - other) ** 2 + (values - n) * other**2) / gap**2 for n in (forced, free))
     # An unprotected value that is revealed has score 1/γ, and the estimated mass of all protected values is 1 - 1/γ. So
     # each protected value has score (-company·γ·(1 - 1/γ) - (1 - γ)·density)/(a - b).
-    return of_set, size * (rest * (company - density) / gap) ** 2 + 1 / gamma**2
+    of_revealed = values * (rest * (company - density) / gap) ** 2 + 1 / gamma**2
+    return gamma * of_forced + rest * of_free, gamma * of_revealed + rest * of_free
 
 
 class SetEstimator(InclusionEstimator, PartEstimator):
@@ -157,14 +162,14 @@ class SetEstimator(InclusionEstimator, PartEstimator):
         self._pair_protected, self._pair_total = float(without_true - free_pair), float(free_pair)
         self._pair_slope = float(with_true - without_true)
         self.revealed_score = float((1 - gamma) * (company - density) / (gamma * (1 - company)))
-        of_set, of_revealed = set_moments(self.size, density * self.size, gamma, 1 - gamma)
-        self._set_moment, self._revealed_moment = float(of_set), float(gamma * of_revealed)
+        moments = mixture_moments(self.size, self.size, density * self.size, gamma, 1 - gamma)
+        self._moment, self._unprotected_moment = map(float, moments)
 
     def second_moments(self) -> Floats:
-        return np.full(self.size, self._set_moment)  # all sets have the same number of members
+        return np.full(self.size, self._moment)
 
     def unprotected_second_moment(self) -> float:
-        return self._rest * self._set_moment + self._revealed_moment
+        return self._unprotected_moment
 
     def scores(self, weights: Floats) -> Scores:
         return self.set_scores(weights)

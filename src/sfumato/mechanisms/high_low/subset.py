@@ -10,7 +10,7 @@ import numpy as np
 from sfumato._core import Epsilon, EpsilonLike, checked_integer
 from sfumato.domain import Domain
 from sfumato.mechanisms.base import SURROGATE_VALUES
-from sfumato.mechanisms.estimators.inclusion import set_moments
+from sfumato.mechanisms.estimators.inclusion import mixture_moments
 from sfumato.mechanisms.high_low.base import HighLowMechanism
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.subset.mechanism import SubsetSelection, scaled_size
@@ -126,6 +126,6 @@ def best_high_low_size(sensitive: int, harmless: int, epsilon: Epsilon) -> int:
     odds = np.expm1(min(float(epsilon), 700.0)) * d  # above 700, one member is best despite rounding
     with np.errstate(divide="ignore", invalid="ignore"):
         gamma, rest = odds / (odds + sensitive), sensitive / (odds + sensitive)
-        of_subset, of_revealed = set_moments(sensitive, d, gamma, rest)
-        risks = sensitive * of_subset + harmless * (rest * of_subset + gamma * of_revealed)
+        of_sensitive, of_harmless = mixture_moments(sensitive, sensitive, d, gamma, rest)
+        risks = sensitive * of_sensitive + harmless * of_harmless
     return int(np.nanargmin(risks)) + 1 if np.isfinite(risks).any() else max(1, sensitive // 2)
