@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from sfumato.domain import Domain
 from sfumato.mechanisms import (
+    CyclicDesign,
     HadamardResponse,
     Kernel,
     Mechanism,
@@ -55,6 +56,8 @@ def cases() -> list[Case]:
         Case("hadamard, 2^17 columns", HadamardResponse(Domain(range(10**5)), 1, block_size=2**17), ""),
         Case("hadamard, 143 blocks of 8", HadamardResponse(Domain(range(1000)), 5, block_size=8), "280"),
         Case("randomized response, k = 1,000", RandomizedResponse(Domain(range(1000)), 5), "500"),
+        Case("cyclic, k = 1,000", CyclicDesign(Domain(range(1000)), 1), ""),
+        Case("cyclic, k = 43,750", CyclicDesign(Domain(range(43_750)), 1), ""),
         Case("table, 64 x 64", table, "170-240"),
         Case("unary, k = 64", UnaryEncoding(Domain(range(64)), 1), "45-50"),
         Case("unary, k = 1,024", UnaryEncoding(Domain(range(1024)), 1), "2.8-3.1"),

@@ -727,6 +727,19 @@ def test_read_only_values_do_not_compile_the_kernel_again() -> None:
     assert len(function.signatures) == compiled
 
 
+@pytest.mark.parametrize("name", MANY)
+def test_a_kernel_keeps_and_drops_no_reference_to_its_arrays(name: str) -> None:
+    """Most kernels are compiled without numba's reference counts."""
+    mechanism = MANY[name]()
+    kernel, words = kernel_of(mechanism), uniform_words(mechanism, 10, seed=1)
+    out = np.zeros((len(words.values), *kernel.report_shape), dtype=kernel.dtype)
+    arrays = (words.values, words.main, words.auxiliary, out)
+    before = [sys.getrefcount(array) for array in arrays]
+    for _ in range(5):
+        kernel.run(*arrays)
+    assert [sys.getrefcount(array) for array in arrays] == before
+
+
 def test_a_subclass_has_no_kernel() -> None:
     class Other(RandomizedResponse):
         """May sample otherwise."""

@@ -38,7 +38,7 @@ def build(mechanism: ComposedSubsets) -> Kernel:
     return Kernel.of(mechanism, _run, parameters, auxiliary_mean=mean, auxiliary_variance=variance)
 
 
-@kernel(ComposedSubsets.name)
+@kernel(ComposedSubsets.name, allocates=True)
 def _run(
     values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt.NDArray[np.uint8], parameters: Any
 ) -> Any:

@@ -23,8 +23,6 @@ __all__ = ["gather", "gather_exactly", "is_balanced", "rounding_bound", "spread"
 _FEW_ADDITIONS = 2**16
 #: Maximum number of entries that are transformed at a time; bounds memory.
 _CHUNK = 2**22
-#: Bits per piece of an integer in the exact forms.
-_PIECE_BITS = 16
 #: Unit roundoff of doubles.
 _UNIT = 2.0**-53
 
@@ -126,13 +124,21 @@ def _folded(linear: Floats, modulus: int) -> Floats:
 def rounding_bound(design: DifferenceFamily, norm: float) -> float:
     """Return an upper bound on the rounding error of each sum, if the summed vector has this Euclidean norm.
 
-    Let N be the length of a transform and u the unit roundoff. The relative error of a transform in the Euclidean norm
-    is at most 7u·log2 N, to first order (Higham 2002, "Accuracy and Stability of Numerical Algorithms", theorem 24.2).
-    A sum takes three transforms, one of them of the m·d ones of all base blocks. The factor 2 covers terms of second
-    order, the products and the addition of base blocks.
+    Let N = 2^L be the length of a transform and u the unit roundoff. The relative error of a transform in the Euclidean
+    norm is at most 7u·L, to first order (Higham 2002, "Accuracy and Stability of Numerical Algorithms", theorem 24.2).
+    The errors of the two forward transforms are relative to the norms of their vectors. That of the backward transform
+    is relative to the norm of the result, at most d·√m times that of the summed vector. Half of the factor 4 is for the
+    fold, the other half for terms of second order and the products. The proof is in ``docs/proofs/cyclic-design.md``.
     """
-    steps = math.log2(_transform_length(design.modulus))
-    return 2 * (3 * 7 * steps + design.blocks) * _UNIT * norm * math.sqrt(design.blocks * design.size)
+    stages = math.log2(_transform_length(design.modulus))
+    forward = (2 * 7 * stages + design.blocks) * math.sqrt(design.blocks * design.size)
+    backward = 7 * stages * design.size * math.sqrt(design.blocks)
+    return 4 * _UNIT * norm * (forward + backward)
+
+
+def _piece_bits(design: DifferenceFamily) -> int:
+    """Return the number of bits of integers whose sums have a rounding error below 1/4."""
+    return math.floor(math.log2(0.25 / rounding_bound(design, math.sqrt(design.outputs))))
 
 
 def spread_exactly(design: DifferenceFamily, weights: Sequence[int]) -> npt.NDArray[np.object_]:
@@ -151,12 +157,12 @@ def _exactly(
     """Apply an operation to pieces of few bits, round each result, and add them up."""
     rest = np.array([int(number) for number in numbers], dtype=object)
     total: npt.NDArray[np.object_] | int = 0
-    shift = 0
+    shift, bits = 0, _piece_bits(design)
     while True:
-        piece = (rest & (1 << _PIECE_BITS) - 1).astype(np.float64)
+        piece = (rest & (1 << bits) - 1).astype(np.float64)
         total = total + _rounded(operation, design, piece).astype(object) * (1 << shift)
-        rest = rest >> _PIECE_BITS
-        shift += _PIECE_BITS
+        rest = rest >> bits
+        shift += bits
         if not rest.any():
             return np.asarray(total, dtype=object)
 

@@ -12,7 +12,6 @@ from sfumato.mechanisms.kernels.compile import Word, Words, device
 from sfumato.mechanisms.kernels.decisions import (
     INDEX_BITS,
     INDEX_MASK,
-    ONE,
     ZERO,
     below,
     bernoulli,
@@ -20,7 +19,7 @@ from sfumato.mechanisms.kernels.decisions import (
     rejections,
     split,
 )
-from sfumato.mechanisms.kernels.repaired import repaired_kernel
+from sfumato.mechanisms.kernels.repaired import looked_up_kernel
 from sfumato.mechanisms.two_level import MixtureMechanism
 
 __all__ = ["build", "shift_table", "shifted"]
@@ -36,7 +35,6 @@ def build(mechanism: CyclicDesign) -> Kernel:
         np.uint64(draws.forced),
         rejections(draws.forced),
         np.uint64(draws.modulus),
-        np.uint64(len(mechanism.domain) - 1),
         shift_table(mechanism),
     )
     mean = 2.0**-32 + max(rejection_rate(draws.choices), rejection_rate(draws.forced))
@@ -52,31 +50,44 @@ def shift_table(mechanism: MixtureMechanism) -> Words:
 @device
 def shifted(x: Word, entry: Word, modulus: Word) -> Word:
     """Return the forced report of a value, from an entry of ``shift_table``."""
-    return (entry >> INDEX_BITS) + x - (modulus if x >= entry & INDEX_MASK else ZERO)
+    return (entry >> INDEX_BITS) + x - modulus * np.uint64(x >= entry & INDEX_MASK)
 
 
 @device
-def _quick(x: Any, words: Words, i: Word, parameters: Any) -> tuple[Word, bool]:
-    """Return the report from the frame alone, and whether it is an exception that needs more bits."""
-    high, _, outputs, rejected, forced, rejected_forced, modulus, last, table = parameters
+def _drawn(words: Words, i: Word, parameters: Any) -> tuple[Word, Word, Word]:
+    """Return the decision, all ones if it forces the report, and the product whose high half is the number drawn."""
+    high, _, outputs, _, forced = parameters[:5]
     decision, index = words[i] >> INDEX_BITS, words[i] & INDEX_MASK
-    force = decision < high
-    product = index * (forced if force else outputs)
-    member = min(product >> INDEX_BITS, forced - ONE)  # of no use unless forced, but inside the table
-    report = shifted(min(np.uint64(x), last), table[member], modulus)
-    exception = (decision == high) | (product & INDEX_MASK < (rejected_forced if force else rejected))
-    return report if force else product >> INDEX_BITS, exception
+    force = ZERO - np.uint64(decision < high)
+    return decision, force, index * (outputs ^ (outputs ^ forced) & force)
+
+
+@device
+def _place(words: Words, i: Word, parameters: Any) -> Word:
+    """Return the number drawn if the report is forced, else 0."""
+    _, force, product = _drawn(words, i, parameters)
+    return product >> INDEX_BITS & force
+
+
+@device
+def _quick(x: Any, words: Words, i: Word, parameters: Any, entry: Word) -> tuple[Word, bool]:
+    """Return the report from the frame alone, and whether it is an exception that needs more bits."""
+    high, _, _, rejected, _, rejected_forced, modulus, _ = parameters
+    decision, force, product = _drawn(words, i, parameters)
+    number = product >> INDEX_BITS
+    exception = (decision == high) | (product & INDEX_MASK < rejected ^ (rejected ^ rejected_forced) & force)
+    return number ^ (number ^ shifted(np.uint64(x), entry, modulus)) & force, exception
 
 
 @device
 def _exact(x: Any, words: Words, i: Word, parameters: Any, auxiliary: Words, position: Word) -> tuple[Word, Word]:
     """Return the report as the scalar sampler does, and the new auxiliary position."""
-    high, low, outputs, _, forced, _, modulus, last, table = parameters
+    high, low, outputs, _, forced, _, modulus, table = parameters
     force, position = bernoulli(words[i] >> INDEX_BITS, high, low, INDEX_BITS, auxiliary, position)
     number, position = below(words[i] & INDEX_MASK, forced if force else outputs, auxiliary, position)
     if not force:
         return number, position
-    return shifted(min(np.uint64(x), last), table[number], modulus), position
+    return shifted(np.uint64(x), table[number], modulus), position
 
 
-_run = repaired_kernel(CyclicDesign.name, _quick, _exact)
+_run = looked_up_kernel(CyclicDesign.name, _place, _quick, _exact)

@@ -68,7 +68,8 @@ class CyclicDesign(MixtureMechanism):
       (Singer 1938);
     - ``"residues"``: unions of cosets of power residues modulo a prime (Paley 1933, Wilson 1972).
 
-    The spec holds the integers that determine the family, not the residues. The proof is in ``docs/proofs/cyclic.md``.
+    The spec holds the integers that determine the family, not the residues. The proof is in
+    ``docs/proofs/cyclic-design.md``.
 
     Examples
     --------

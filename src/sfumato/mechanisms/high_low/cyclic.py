@@ -46,7 +46,7 @@ class HighLowCyclic(HighLowMechanism):
     Notes
     -----
     The sets, γ and the estimate are those of :class:`CyclicDesign`; a harmless value is in no set. The proof is in
-    ``docs/proofs/cyclic.md``.
+    ``docs/proofs/high-low-cyclic.md``.
 
     Examples
     --------

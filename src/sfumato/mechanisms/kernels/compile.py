@@ -14,7 +14,7 @@ import numpy.typing as npt
 from numba.core import event
 from numba.extending import intrinsic, register_jitable
 
-__all__ = ["Word", "Words", "device", "instruction", "kernel"]
+__all__ = ["Word", "Words", "allocation", "device", "instruction", "kernel"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 #: A 64-bit number inside compiled code, where numba's types apply instead of Python's.
@@ -27,7 +27,14 @@ _announcements: dict[Callable[..., Any], str] = {}
 
 
 def device(function: Function) -> Function:
-    """Return a function that kernels call and that the compiler always inlines."""
+    """Return a function that kernels call and that the compiler always inlines; it must not create or return arrays."""
+    # Numba would count references to the arguments that are arrays, which often takes longer than the function itself.
+    inlined: Function = register_jitable(forceinline=True, _nrt=False)(function)
+    return inlined
+
+
+def allocation(function: Function) -> Function:
+    """Return a function that kernels call to create arrays."""
     inlined: Function = register_jitable(forceinline=True)(function)
     return inlined
 
@@ -38,20 +45,24 @@ def instruction(definition: Callable[..., Any]) -> Callable[..., Any]:
     return defined
 
 
-def kernel(name: str) -> Callable[[Function], Callable[..., int]]:
-    """Return a decorator that compiles a function on its first call, and logs it unless numba's cache has it."""
+def kernel(name: str, *, allocates: bool = False) -> Callable[[Function], Callable[..., int]]:
+    """Return a decorator that compiles a function on its first call, and logs it unless numba's cache has it.
+
+    Only a kernel that allocates may create arrays; numba counts references in it.
+    """
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": allocates}
 
     def decorate(function: Function) -> Callable[..., int]:
         # Numba reuses a cached kernel if its name and its own file are unchanged, even if files that it calls into have
         # changed. So the name includes a digest of all these files.
         function.__qualname__ = f"{name}.{_digest()}"
         try:
-            compiled: Callable[..., int] = numba.njit(nogil=True, error_model="numpy", cache=True)(function)
+            compiled: Callable[..., int] = numba.njit(cache=True, **options)(function)
             often = "once per machine"
         except RuntimeError:
             # Neither NUMBA_CACHE_DIR nor the package nor the user's cache folder is writable. A shared temporary folder
             # is unsafe, because another user could write the code that runs here.
-            compiled = numba.njit(nogil=True, error_model="numpy")(function)
+            compiled = numba.njit(**options)(function)
             often = "once per process, as no cache folder is writable"
         _announcements[function] = f"compiling the {name} kernel ({often})"
         return compiled

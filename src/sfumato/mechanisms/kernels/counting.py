@@ -74,7 +74,7 @@ def _in_words(rows: npt.NDArray[np.uint8]) -> Words:
     return words
 
 
-@kernel("histogram")
+@kernel("histogram", allocates=True)
 def _histogram(indices: npt.NDArray[Any], counts: Integers) -> Any:
     """Add the number of occurrences of each index to the counts."""
     if len(counts) <= _NEAR_COUNTS or len(indices) < len(counts):

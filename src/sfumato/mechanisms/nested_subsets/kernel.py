@@ -65,7 +65,7 @@ def _repairs(mechanism: NestedSubsets) -> tuple[float, float]:
     return mean + moved * step, variance * (1 + step**2)
 
 
-@kernel(NestedSubsets.name)
+@kernel(NestedSubsets.name, allocates=True)
 def _run(
     values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt.NDArray[np.uint8], parameters: Any
 ) -> Any:

@@ -156,7 +156,7 @@ def _run_indices(
     return position
 
 
-@kernel("parts with bitmaps")
+@kernel("parts with bitmaps", allocates=True)
 def _run_partitioned(
     values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt.NDArray[np.uint8], parameters: Any
 ) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato.mechanisms.kernels.base import Kernel
-from sfumato.mechanisms.kernels.compile import Word, Words, device, kernel
+from sfumato.mechanisms.kernels.compile import Word, Words, allocation, device, kernel
 from sfumato.mechanisms.kernels.decisions import (
     INDEX_BITS,
     ONE,
@@ -68,7 +68,7 @@ def repairs(draws: MixtureDraws) -> tuple[float, float]:
     return mean + 1, variance + bias**2 - mean**2 + 1
 
 
-@kernel(SubsetSelection.name)
+@kernel(SubsetSelection.name, allocates=True)
 def _run(
     values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt.NDArray[np.uint8], parameters: Any
 ) -> Any:
@@ -89,7 +89,7 @@ def _run(
     return position
 
 
-@device
+@allocation
 def subset_space(k: Word) -> Any:
     """Return work arrays for ``draw_subset`` of at most k: coins, members before each word, ranks, and their words."""
     groups = (k + WORD_BITS - ONE) // WORD_BITS
