@@ -80,7 +80,7 @@ def _(policy, sf):
 
 @app.cell
 def _(n, policy, sf):
-    mechanism = sf.design(policy, n, max_bits=16)
+    mechanism = sf.design(policy, n)
     print(mechanism.name, mechanism.bits, "bits")
     print(sf.audit(mechanism, policy).summary())
     return (mechanism,)
@@ -96,7 +96,7 @@ def _(mo):
 
 @app.cell
 def _(domain, mechanism, n, sf, truth):
-    classical = sf.design(sf.Uniform(domain, 1), n, max_bits=16)
+    classical = sf.design(sf.Uniform(domain, 1), n)
 
 
     for candidate in (mechanism, classical):
@@ -107,7 +107,7 @@ def _(domain, mechanism, n, sf, truth):
 
 @app.cell
 def _(classical, mechanism, n, policy, sf, truth):
-    planned = sf.plan(policy, n, max_bits=16)
+    planned = sf.plan(policy, n)
     at_truth = classical.risk(1, truth) / mechanism.risk(1, truth)
     projected = [sf.simulate(each, n=n, truth=truth, method="simplex", seed=1).l2 for each in (classical, mechanism)]
     print(f"unbiased, equal shares:  {planned.saving:5.1f} times the squared error")
