@@ -250,7 +250,10 @@ def any_policies(domain: sf.Domain, generator: random.Random) -> list[Policy]:
 
 def random_part(size: int, generator: random.Random) -> MixtureMechanism:
     threshold = generator.choice([0, 1, ONE // 7, ONE // 2, ONE - 1, ONE])
-    kind = generator.choice(["rr", "subset", "hadamard"]) if size > 1 else "rr"
+    kind = generator.choice(["rr", "subset", "hadamard", "cyclic"]) if size > 1 else "rr"
+    if kind == "cyclic":
+        design = generator.choice([CyclicDesign.singer(2, 1, 3), CyclicDesign.residues(7, 2, zero=1)])
+        return CyclicDesign(R(size), generator.choice(["0", "0.1", "1", "3", "inf"]), design=design)
     if kind == "rr":
         return RandomizedResponse(R(size), 1, threshold=threshold)
     if kind == "subset":
@@ -266,6 +269,8 @@ def random_mechanism(domain: sf.Domain, generator: random.Random) -> Partitioned
         return BlockMechanism(domain, block_of, [random_part(size, generator) for size in np.bincount(block_of)])
     sensitive = generator.sample(list(domain), generator.randint(1, len(domain)))
     threshold = generator.choice([0, 1, ONE // 7, ONE // 2, ONE])
+    if len(sensitive) > 1 and generator.random() < 0.25:
+        return HighLowCyclic(domain, sensitive, generator.choice(["0", "0.5", "2", "inf"]), max_bits=6)
     kind: Any = generator.choice([HighLowSubset, HighLowHadamard, UtilityOptimizedRR])
     mechanism: PartitionedMechanism = kind(domain, sensitive, 1, threshold=threshold)
     return mechanism

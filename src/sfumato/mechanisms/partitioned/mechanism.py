@@ -241,7 +241,7 @@ class PartitionedMechanism(Mechanism):
             return self.revealed(x), likelihoods
         number = max(number, 0)  # an unprotected value that is never revealed has the same law as all others
         apart = int(self.number_of[other]) if other is not None and self.part_of[other] == part else OUTSIDE
-        if apart == OUTSIDE:
+        if apart in (OUTSIDE, number):
             apart = 1 if number == 0 else 0
         # If a part has a single value, every set contains it; report 0 is one of these sets.
         report = mixture.separating(number, apart) if len(mixture.domain) > 1 else 0
