@@ -1,8 +1,8 @@
 """Sums over the sets of a cyclic design, by fast Fourier transforms.
 
 ``spread`` adds the weights of the values in every set, ``gather`` adds the counts of the sets that contain each value.
-Both are circular correlations with the indicators of the base blocks. The ``exact`` forms split integers into pieces so
-small that rounding the transform gives the exact result; ``rounding_bound`` states why.
+Both are circular correlations with the indicators of the base blocks. ``spread_exactly`` splits integers into
+pieces so small that rounding the transform gives the exact result; ``rounding_bound`` states why.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from sfumato._core import Floats, Integers
 from sfumato.mechanisms.cyclic.designs import DifferenceFamily
 
-__all__ = ["gather", "gather_exactly", "is_balanced", "rounding_bound", "spread", "spread_exactly"]
+__all__ = ["gather", "is_balanced", "rounding_bound", "spread", "spread_exactly"]
 
 #: Maximum number of additions that are done one by one, without a transform.
 _FEW_ADDITIONS = 2**16
@@ -142,25 +142,13 @@ def _piece_bits(design: DifferenceFamily) -> int:
 
 
 def spread_exactly(design: DifferenceFamily, weights: Sequence[int]) -> npt.NDArray[np.object_]:
-    """Return ``spread`` of non-negative integers of any size, as integers."""
-    return _exactly(spread, design, weights)
-
-
-def gather_exactly(design: DifferenceFamily, outputs: Sequence[int] | Integers) -> npt.NDArray[np.object_]:
-    """Return ``gather`` of non-negative integers of any size, as integers."""
-    return _exactly(gather, design, outputs)
-
-
-def _exactly(
-    operation: Callable[[DifferenceFamily, Floats], Floats], design: DifferenceFamily, numbers: Sequence[int] | Integers
-) -> npt.NDArray[np.object_]:
-    """Apply an operation to pieces of few bits, round each result, and add them up."""
-    rest = np.array([int(number) for number in numbers], dtype=object)
+    """Return ``spread`` of non-negative integers of any size, as integers: it adds up pieces of few bits."""
+    rest = np.array([int(weight) for weight in weights], dtype=object)
     total: npt.NDArray[np.object_] | int = 0
     shift, bits = 0, _piece_bits(design)
     while True:
         piece = (rest & (1 << bits) - 1).astype(np.float64)
-        total = total + _rounded(operation, design, piece).astype(object) * (1 << shift)
+        total = total + _rounded(spread, design, piece).astype(object) * (1 << shift)
         rest = rest >> bits
         shift += bits
         if not rest.any():
@@ -172,7 +160,7 @@ def _rounded(
 ) -> Integers:
     """Apply an operation to integers of few bits, and round the results to the exact integers."""
     error = rounding_bound(design, float(np.linalg.norm(piece)))
-    assert error < 0.25, "a design of at most 2^22 outputs keeps the rounding error of a piece below 1/4"
+    assert error < 0.25, "pieces have so few bits that the rounding error is below 1/4"
     return np.rint(operation(design, piece)).astype(np.int64)
 
 

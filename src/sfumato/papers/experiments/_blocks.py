@@ -24,7 +24,7 @@ def published(domain: Domain, labels: Integers | None, epsilon: EpsilonLike) -> 
 
 
 def best(domain: Domain, labels: Integers | None, epsilon: EpsilonLike) -> Mechanism:
-    """Return the mechanism that ``sf.design`` chooses: subset selection, per block if there are blocks."""
+    """Return the mechanism of least risk with reports of any length, per block if there are blocks."""
     if labels is None:
         return SubsetSelection(domain, epsilon)
     return BlockMechanism.for_policy(Blocks(domain, labels, epsilon))
