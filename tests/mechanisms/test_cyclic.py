@@ -58,7 +58,7 @@ from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.registry import estimator_for
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
-from sfumato.mechanisms.two_level import ONE
+from sfumato.mechanisms.two_level import ONE, OUTSIDE
 from sfumato.testing import MechanismContract, check_law
 
 R = sf.Domain.range
@@ -575,15 +575,42 @@ class OneShiftTooFew(CyclicDesign):
         return Finished(self._shift(block, state + int(self.design.elements[block, member])))
 
 
-@pytest.mark.parametrize("values", [5, 3000])
-def test_a_broken_sampler_is_found(values: int) -> None:
-    design = CyclicDesign.singer(2, 1, 3) if values == 5 else CyclicDesign.residues(3001, 6, cosets=40)
+@pytest.mark.parametrize(
+    ("values", "design"),
+    [
+        (5, CyclicDesign.singer(2, 1, 3)),
+        (5, CyclicDesign.residues(7, 2)),
+        (3000, CyclicDesign.residues(3001, 6, cosets=40)),  # 1.5 million outputs: an audit reads a smaller instance
+        (70_000, CyclicDesign.singer(2, 1, 21)),
+    ],
+    ids=["one base block", "several", "many", "one large base block"],
+)
+def test_a_broken_sampler_is_found(values: int, design: dict[str, Any]) -> None:
     policy = sf.Uniform(R(values), 1)
     assert sf.audit(CyclicDesign(R(values), 1, design=design), policy).holds
+    assert not sf.audit(OneShiftTooFew(R(values), 1, design=design), policy).holds
+
+
+def test_a_broken_sampler_breaks_its_contract() -> None:
     with pytest.raises(AssertionError, match="does not have the law"):
         check_law(OneShiftTooFew(R(5), 1, design=CyclicDesign.singer(2, 1, 3)))
-    broken = OneShiftTooFew(R(5), 1, design=CyclicDesign.singer(2, 1, 3))
-    assert not sf.audit(broken, sf.Uniform(R(5), 1)).holds
+
+
+class RevealsHarmless(HighLowCyclic):
+    """Broken on purpose: a harmless value is always revealed, so a shift excludes it."""
+
+    def step(self, state: tuple[int, Any], draws: Draws) -> tuple[int, Any] | Finished:
+        following = super().step(state, draws)
+        is_harmless = self.number_of[state[0]] == OUTSIDE
+        return Finished(self.revealed(state[0])) if isinstance(following, Finished) and is_harmless else following
+
+
+@pytest.mark.parametrize("design", [CyclicDesign.residues(5, 1, zero=1), CyclicDesign.residues(3001, 6, cosets=40)])
+def test_a_broken_high_low_sampler_is_found(design: dict[str, Any]) -> None:
+    sensitive = design["modulus"] - 1
+    policy = sf.HighLow(R(sensitive + 2), range(sensitive), 3)
+    assert sf.audit(HighLowCyclic(R(sensitive + 2), range(sensitive), 3, design=design), policy).holds
+    assert not sf.audit(RevealsHarmless(R(sensitive + 2), range(sensitive), 3, design=design), policy).holds
 
 
 @pytest.mark.parametrize("values", [1000, pytest.param(43_750, marks=pytest.mark.slow)])

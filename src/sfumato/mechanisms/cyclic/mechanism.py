@@ -179,7 +179,7 @@ class CyclicDesign(MixtureMechanism):
         return block * self.design.modulus + residue % self.design.modulus
 
     def audit_surrogate(self) -> CyclicDesign:
-        return CyclicDesign(
+        return type(self)(
             Domain.range(min(len(self.domain), SURROGATE_VALUES)), self.epsilon, design=cyclic_surrogate(self.design)
         )
 

@@ -85,7 +85,7 @@ class HighLowCyclic(HighLowMechanism):
         assert isinstance(mixture, CyclicDesign)
         protected, unprotected = min(len(mixture.domain), SURROGATE_VALUES), min(len(self.unprotected), 2)
         domain = Domain.range(protected + unprotected)
-        return HighLowCyclic(domain, range(protected), self.epsilon, design=cyclic_surrogate(mixture.design))
+        return type(self)(domain, range(protected), self.epsilon, design=cyclic_surrogate(mixture.design))
 
     @classmethod
     def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> HighLowCyclic:
