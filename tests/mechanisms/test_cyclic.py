@@ -403,8 +403,8 @@ def all_designs(values: int) -> Iterator[DifferenceFamily]:
                 yield SingerSet.of(prime, power, dimension)
 
 
-@pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "2", "3"])
-@pytest.mark.parametrize(("values", "harmless"), [(5, 0), (7, 0), (16, 0), (31, 0), (5, 30), (16, 1000), (24, 100)])
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "3"])
+@pytest.mark.parametrize(("values", "harmless"), [(5, 0), (7, 0), (16, 0), (31, 0), (5, 30), (24, 100)])
 def test_the_choice_has_the_shortest_reports_within_half_a_percent(values: int, harmless: int, epsilon: str) -> None:
     def make(design: dict[str, Any] | None = None) -> Mechanism:
         if harmless:
@@ -613,7 +613,7 @@ def test_a_broken_high_low_sampler_is_found(design: dict[str, Any]) -> None:
     assert not sf.audit(RevealsHarmless(R(sensitive + 2), range(sensitive), 3, design=design), policy).holds
 
 
-@pytest.mark.parametrize("values", [1000, pytest.param(43_750, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("values", [1000, pytest.param(43_750, marks=pytest.mark.soak)])
 def test_many_values_are_audited(values: int) -> None:
     mechanism = CyclicDesign(R(values), 1)
     certificate = sf.audit(mechanism, sf.Uniform(R(values), 1))

@@ -1,9 +1,13 @@
-"""One or more mechanisms of every family with counts and reports, from the documents of ``tests/stored``."""
+"""One or more mechanisms of every family with counts and reports, from the documents of ``tests/stored``.
+
+Mechanisms that are younger than these documents come from the examples of their family, with seeded reports.
+"""
 
 from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +17,7 @@ import numpy.typing as npt
 
 import sfumato as sf
 from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.registry import all_families
 
 __all__ = ["EXAMPLES", "FIRST_EXAMPLES", "METHODS", "Example", "estimated"]
 
@@ -46,7 +51,22 @@ def _read() -> dict[str, Example]:
             )
             name = f"{mechanism.name}-{len(examples)}"
             examples[name] = Example(mechanism, sf.Aggregate.from_json(json.dumps(entry["counts"])), array)
+    stored = {example.mechanism.name for example in examples.values()}
+    for mechanism in _younger(stored):
+        values = np.arange(600) % len(mechanism.domain)
+        reports = sf.privatize(mechanism, list(mechanism.domain.decode(values)), sf.InsecureSeeded(len(examples)))
+        name = f"{mechanism.name}-{len(examples)}"
+        examples[name] = Example(mechanism, sf.aggregate(mechanism, reports), np.asarray(reports)[:24])
     return examples
+
+
+def _younger(stored: set[str]) -> Iterator[Mechanism]:
+    """Yield the first example of every mechanism of the library that has no stored document."""
+    for family in all_families():
+        loaded = family.load_examples()
+        if family.is_of_library and loaded is not None:
+            samplers = {mechanism.name: mechanism for mechanism in reversed(loaded.samplers())}
+            yield from (mechanism for name, mechanism in samplers.items() if name not in stored)
 
 
 EXAMPLES = _read()
