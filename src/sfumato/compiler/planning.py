@@ -10,7 +10,7 @@ from sfumato.compiler.bounds import least_risk
 from sfumato.compiler.candidates import candidates, short_reason
 from sfumato.compiler.expected_errors import measure, measure_mechanism, scale
 from sfumato.compiler.plans import Plan, Row
-from sfumato.compiler.reasons import nothing_learned, reason_for, reveals_nothing
+from sfumato.compiler.reasons import OPTIMAL, nothing_learned, reason_for, reveals_nothing
 from sfumato.compiler.report_length import SHORT, MaxBits
 from sfumato.compiler.requests import Request, checked_target
 from sfumato.compiler.solvers.deadline import GRACE, Deadline, OutOfTime, one_thread
@@ -291,6 +291,8 @@ def _needs_search(policy: Policy, max_bits: int | None) -> bool:
 def _why_no_search(policy: Policy, max_seconds: float | None, ratio: float | None) -> str | None:
     """Return why no search for the optimal mechanism runs: empty if it would gain little, None if it runs."""
     size = len(policy.domain)
+    if ratio is not None and ratio <= OPTIMAL:
+        return ""
     if max_seconds is not None:
         return None if max_seconds > 0 else "max_seconds is 0"
     if size > _SMALL_DOMAIN and ratio is not None and ratio <= _NEARLY_OPTIMAL:

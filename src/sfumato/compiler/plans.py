@@ -397,7 +397,7 @@ class Plan(Result):
             reason=read_string("Plan", "reason", parts["reason"]),
             utility=read_string("Plan", "utility", parts["utility"]),
             prior=prior,
-            max_bits=max_bits if max_bits in (None, SHORT) else read_integer("Plan", "max_bits", max_bits),
+            max_bits=max_bits if max_bits in (None, SHORT) else read_integer("Plan", "max_bits", max_bits, 1),
             skipped=None if skipped is None else read_string("Plan", "skipped", skipped),
         )
 

@@ -10,10 +10,10 @@ from sfumato.compiler.report_length import ReportLength
 from sfumato.errors import NoMechanism
 from sfumato.policy import PairwisePolicy, Policy, Prior
 
-__all__ = ["alternative", "nothing_learned", "reason_for", "reveals_nothing", "within_limit"]
+__all__ = ["OPTIMAL", "alternative", "nothing_learned", "reason_for", "reveals_nothing", "within_limit"]
 
 #: Largest ratio of error to lower bound that counts as optimal; a solver does not resolve smaller differences.
-_OPTIMAL = 1 + 1e-6
+OPTIMAL = 1 + 1e-6
 #: Smallest ratio that two decimals distinguish from 1; smaller ones are stated as a percentage.
 _TWO_DECIMALS = 1.005
 #: Report length in bits (one kilobyte) above which the reason also states the length in kilobytes.
@@ -46,7 +46,7 @@ def reveals_nothing(policy: Policy) -> bool:
 
 def _rank(plan: Plan, best: Row) -> str:
     """Compare the best row with the lower bound if one is known, otherwise with the other rows."""
-    if best.ratio is not None and best.ratio <= _OPTIMAL:
+    if best.ratio is not None and best.ratio <= OPTIMAL:
         return f"optimal, expected squared error {best.risk:.3g}"
     distance = _distance_to_bound(best.ratio)
     limit = within_limit(plan, best)
@@ -80,7 +80,7 @@ def _length(plan: Plan, best: Row) -> str:
         shorter = "; set max_bits for shorter reports" if plan.max_bits is None else ""
         length = f"{length} (about {best.bits / 8000:,.0f} kB{shorter})"
     other = alternative(plan, best)
-    if other is None or abs(other.risk / best.risk - 1) <= _OPTIMAL - 1:
+    if other is None or abs(other.risk / best.risk - 1) <= OPTIMAL - 1:
         return length
     difference = f"{other.name}: {_difference(other.risk / best.risk)}, {_bits_per_report(other)}"
     if other.bits > best.bits:
@@ -139,7 +139,7 @@ def _saving(plan: Plan) -> str:
         saving = plan.saving
     except NoMechanism:
         return "; no classical mechanism has reports this short"
-    if saving <= _OPTIMAL or math.isinf(saving):
+    if saving <= OPTIMAL or math.isinf(saving):
         return ""
     people = math.ceil(plan.n * saving)
     return f"; for the same expected squared error, classical LDP needs {people:,} people instead of {plan.n:,}"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sfumato._core import Epsilon
+from sfumato._core import Epsilon, checked_integer
 from sfumato.policy import Policy, structure_of
 
 if TYPE_CHECKING:
@@ -134,4 +134,7 @@ def short_bits(values: int) -> int:
 
 def most_outputs(max_bits: int | None) -> int | None:
     """Return the number of outputs that reports of at most this many bits can encode, or None for no limit."""
-    return None if max_bits is None or max_bits >= 64 else 1 << max_bits
+    if max_bits is None:
+        return None
+    bits = checked_integer("a mechanism", "max_bits", max_bits, 1, 2**32)
+    return None if bits >= 64 else 1 << bits

@@ -24,7 +24,7 @@ def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
     if not isinstance(policy, Blocks) or not policy.across.is_infinite:
         return
     best = partial(BlockMechanism.for_policy, policy, max_bits=request.preferred_bits)
-    yield "block", Candidate(best, "block per report")
+    yield "block", Candidate(best, "as its parts")
     for inner, decoding in (("rr", "k"), ("subset", "block per report"), ("hadamard", "k log k")):
         yield f"block-{inner}", Candidate(partial(BlockMechanism.for_policy, policy, inner), decoding)
     cyclic = partial(BlockMechanism.for_policy, policy, "cyclic", max_bits=request.preferred_bits)

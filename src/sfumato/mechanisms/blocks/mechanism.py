@@ -202,6 +202,7 @@ def _part_limits(policy: Blocks, max_bits: int | None) -> list[_Limit]:
         return [_Limit(lambda _: math.inf)]
     # Indices are numbered through all blocks, so each block has a share of them. Otherwise the block has its own bits.
     blocks, values = len(policy.epsilons), len(policy.domain)
+    max_bits = min(max_bits, 2 * values + 64)  # no report is longer, and 2^max_bits takes memory
     of_part = 1 << max(max_bits - (blocks - 1).bit_length(), 0)
     return [_Limit(lambda size: (size << max_bits) // values, only_index=True), _Limit(lambda _: of_part)]
 

@@ -51,13 +51,13 @@ def best_design(
             return 0.0  # no design learns anything, so the one with the shortest reports is chosen
         chance = odds * size / modulus
         of_value, of_unprotected = mixture_moments(values, modulus, size, chance / (chance + 1), 1 / (chance + 1))
-        return float(values * of_value + unprotected * of_unprotected)
+        return float(values * of_value + unprotected * of_unprotected) - 1  # |p|² at the uniform distribution
 
     options = [(risk(modulus, size), outputs, build) for modulus, size, outputs, build in _options(values, odds, most)]
     if not options:
+        advice = "Use HadamardResponse." if values > LARGEST_OUTPUTS else "Increase max_bits, or use another mechanism."
         raise NoMechanism(
-            f"no cyclic design with at most {quantity(most, 'output')} has {quantity(values, 'value')}. "
-            "Allow longer reports with max_bits, or use another mechanism."
+            f"no cyclic design with at most {quantity(most, 'output')} has {quantity(values, 'value')}. {advice}"
         )
     limit = _NEARLY_LEAST * min(risk for risk, _, _ in options)
     good = [option for option in options if option[0] <= limit]

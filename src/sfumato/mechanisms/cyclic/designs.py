@@ -92,7 +92,7 @@ class DifferenceFamily(ABC):
         return {"kind": self.kind} | self._source() | shape
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=8)
 def _elements(family: DifferenceFamily) -> Integers:
     """Return the elements of a family; several mechanisms often share one family."""
     elements = family._base_blocks()

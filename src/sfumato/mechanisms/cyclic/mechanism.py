@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -90,7 +90,7 @@ class CyclicDesign(MixtureMechanism):
         domain: Domain,
         epsilon: EpsilonLike,
         *,
-        design: Mapping[str, Any] | None = None,
+        design: dict[str, Any] | None = None,
         max_bits: int | None = None,
         threshold: int | str | None = None,
     ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from sfumato._core import EpsilonLike
@@ -65,7 +65,7 @@ class HighLowCyclic(HighLowMechanism):
         sensitive: Iterable[object],
         epsilon: EpsilonLike,
         *,
-        design: Mapping[str, Any] | None = None,
+        design: dict[str, Any] | None = None,
         max_bits: int | None = None,
         threshold: int | str | None = None,
     ) -> None:

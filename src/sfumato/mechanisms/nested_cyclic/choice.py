@@ -11,8 +11,8 @@ from sfumato.mechanisms.nested_cyclic.transforms import power_spectrum
 
 __all__ = ["best_seed", "most_patterns"]
 
-#: Bits that a report may have by default beyond those that number the values. With m patterns the risk is about 1 + 1/m
-#: times that of nested subsets.
+#: Bits that a report may have beyond those that number the values, unless the caller sets the number of patterns. With
+#: m patterns the risk is about 1 + 1/m times that of nested subsets.
 _EXTRA_BITS = 6
 #: Maximum number of seeds that are compared, and of the outputs that all of them have together.
 _MOST_SEEDS, _MOST_COMPARED = 32, 2**21
@@ -20,8 +20,8 @@ _MOST_SEEDS, _MOST_COMPARED = 32, 2**21
 
 def most_patterns(values: int, places: int, max_outputs: int | None) -> int:
     """Return the greatest number of patterns, 0 if not even one fits; ``places`` counts blocks times positions."""
-    most = 1 << (values - 1).bit_length() + _EXTRA_BITS if max_outputs is None else max_outputs
-    return min(most, LARGEST_OUTPUTS) // places
+    most = min(LARGEST_OUTPUTS, 1 << (values - 1).bit_length() + _EXTRA_BITS)
+    return (most if max_outputs is None else min(most, max_outputs)) // places
 
 
 def best_seed(count: int, blocks: int, block_size: int, high: int, sizes: tuple[int, int], deviations: Floats) -> int:

@@ -48,8 +48,8 @@ class NestedCyclic(NestedMechanism):
     across
         The level between values of different blocks; finite and above ``epsilon``.
     max_bits
-        Maximum report size in bits for the default number of patterns. By default, it is 6 bits more than the index of
-        a value needs.
+        Maximum report size in bits for the default number of patterns. The default and the greatest is 6 bits more than
+        the index of a value needs.
     high
         The number g of high blocks. By default, g, d and d' are those of :class:`NestedSubsets` for B blocks of b
         values. Requires ``sizes``.
@@ -248,7 +248,10 @@ class NestedCyclic(NestedMechanism):
         order of 3·7u·log2 N·N with u = 2^-53 (Higham 2002, "Accuracy and Stability of Numerical Algorithms", theorem
         24.2): below 1e-6, and far below the 1/2 that rounding allows.
         """
-        return np.rint(inverse(transformed, self.patterns)).astype(np.int64)
+        counts = inverse(transformed, self.patterns)
+        rounded = np.rint(counts)
+        assert np.abs(counts - rounded).max() < 0.25, "the rounding error of a transform is far below 1/4"
+        return rounded.astype(np.int64)
 
     # -- audits of large domains -------------------------------------------------------------------------------
 
