@@ -425,7 +425,12 @@ def test_later_values_with_too_many_branches_are_left_to_the_stated_law(monkeypa
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "kind", [RandomizedResponse, UnaryEncoding, SubsetSelection, HadamardResponse], ids=lambda kind: kind.__name__
+    "kind",
+    [
+        SubsetSelection,
+        *(pytest.param(k, marks=pytest.mark.soak) for k in (RandomizedResponse, UnaryEncoding, HadamardResponse)),
+    ],
+    ids=lambda kind: kind.__name__,
 )
 def test_a_hundred_thousand_values_against_structured_policies(kind: Any) -> None:
     large = sf.Domain.range(100_000)

@@ -404,7 +404,7 @@ def all_designs(values: int) -> Iterator[DifferenceFamily]:
 
 
 @pytest.mark.parametrize("epsilon", ["0.1", "1", "3"])
-@pytest.mark.parametrize(("values", "harmless"), [(5, 0), (7, 0), (16, 0), (31, 0), (5, 30), (24, 100)])
+@pytest.mark.parametrize(("values", "harmless"), [(5, 0), (16, 0), (5, 30), (24, 100)])
 def test_the_choice_has_the_shortest_reports_within_half_a_percent(values: int, harmless: int, epsilon: str) -> None:
     def make(design: dict[str, Any] | None = None) -> Mechanism:
         if harmless:

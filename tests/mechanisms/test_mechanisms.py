@@ -31,6 +31,8 @@ class TestRandomizedResponse(MechanismContract):
 
 
 class TestUnarySymmetric(MechanismContract):
+    sizes = range(2, 8)  # each value more doubles the states of the sampler
+
     def make(self, domain: sf.Domain, epsilon: Epsilon) -> Mechanism:
         return UnaryEncoding(domain, epsilon)
 

@@ -158,7 +158,7 @@ def test_a_few_columns_are_the_worst_of_all_for_any_policy() -> None:
             assert short[1] == full.excess or abs(short[1] - full.excess) < 1e-12, (mechanism, policy)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_100_000_values_are_audited_whole() -> None:
     domain = R(100_000)
     sensitive = range(60_000, 100_000)

@@ -54,7 +54,7 @@ class HighLowCyclic(HighLowMechanism):
     >>> from sfumato.mechanisms import HighLowCyclic
     >>> mechanism = HighLowCyclic(Domain.range(100), range(50), 1)
     >>> mechanism.bits
-    8
+    10
     """
 
     name = "high-low-cyclic"
