@@ -28,6 +28,7 @@ from sfumato.mechanisms.nested_cyclic.mechanism import NestedCyclic
 from sfumato.mechanisms.nested_cyclic.patterns import HIGH_IN, HIGH_OUT, LOW_IN, Patterns, _keys
 from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
 from sfumato.testing import MechanismContract
+from support.policies import policies_over_blocks
 
 Floats = npt.NDArray[np.float64]
 R = sf.Domain.range
@@ -246,16 +247,7 @@ def test_the_shortened_audit_agrees_under_other_policies() -> None:
     generator = np.random.default_rng(5)
     separating = 0
     for mechanism in MECHANISMS.values():
-        domain = mechanism.domain
-        matrix = generator.choice(["0.5", "1", "2", "inf"], (len(domain), len(domain)))
-        np.fill_diagonal(matrix, "0")
-        for policy in (
-            sf.Uniform(domain, 1),
-            sf.Blocks(domain, [x // 2 for x in range(len(domain))], "0.3", 2),
-            sf.Blocks(domain, mechanism.block_of, "inf", 1),
-            sf.HighLow(domain, [0, 1], 1),
-            sf.Pairwise(domain, matrix),
-        ):
+        for policy in policies_over_blocks(mechanism, generator):
             every = (policy.worst(mechanism.column(report)) for report in mechanism.reports())
             full = max(every, key=lambda worst: worst.rank)
             columns = mechanism.worst_columns(policy)

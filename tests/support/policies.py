@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 import sfumato as sf
+from sfumato.mechanisms.blocks.nested import NestedMechanism
 
 Floats = npt.NDArray[np.float64]
 
@@ -42,3 +43,17 @@ def jeffreys(seed: int, shape: tuple[int, int], n: int = 1000) -> npt.NDArray[np
     generator = np.random.default_rng(seed)
     counts = generator.multinomial(n, generator.dirichlet(np.full(shape[0] * shape[1], 0.5)))
     return np.asarray(counts.reshape(shape))
+
+
+def policies_over_blocks(mechanism: NestedMechanism, generator: np.random.Generator) -> list[sf.Policy]:
+    """Policies of several kinds over the values of a mechanism for blocks, one of them random."""
+    domain = mechanism.domain
+    matrix = generator.choice(["0.5", "1", "2", "inf"], (len(domain), len(domain)))
+    np.fill_diagonal(matrix, "0")
+    return [
+        sf.Uniform(domain, 1),
+        sf.Blocks(domain, [x // 2 for x in range(len(domain))], "0.3", 2),
+        sf.Blocks(domain, mechanism.block_of, "inf", 1),
+        sf.HighLow(domain, [0, 1], 1),
+        sf.Pairwise(domain, matrix),
+    ]

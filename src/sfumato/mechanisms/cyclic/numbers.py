@@ -147,5 +147,7 @@ def recurrence(prime: int, polynomial: Polynomial, length: int) -> Integers:
 def prime_powers(most: int) -> Iterator[tuple[int, int]]:
     """Yield all pairs (prime, power) with prime^power at most ``most``."""
     for prime in filter(is_prime, range(2, most + 1)):
-        for power in itertools.takewhile(lambda power: prime**power <= most, itertools.count(1)):  # noqa: B023
+        power = 1
+        while prime**power <= most:
             yield prime, power
+            power += 1
