@@ -26,6 +26,7 @@ from sfumato.mechanisms.cyclic import correlation
 from sfumato.mechanisms.cyclic.choice import best_design
 from sfumato.mechanisms.cyclic.correlation import (
     gather,
+    gather_exactly,
     is_balanced,
     rounding_bound,
     spread,
@@ -330,6 +331,9 @@ def test_exact_sums_are_those_of_integers(design: DifferenceFamily, bits: int) -
         weights = [generator.getrandbits(bits) for _ in range(size)]
         assert spread_exactly(design, weights).tolist() == slow_spread(design, weights)
         assert spread_exactly(design, [0] * size).tolist() == [0] * design.outputs
+    counts = np.array([generator.getrandbits(min(bits, 50)) for _ in range(design.outputs)])
+    assert gather_exactly(design, counts).tolist() == slow_gather(design, counts.tolist())
+    assert gather_exactly(design, 0 * counts).tolist() == [0] * design.modulus
 
 
 @pytest.mark.usefixtures("way")
@@ -362,6 +366,18 @@ def test_decoding_in_doubles_loses_little_of_a_standard_error(design: Difference
     """The shares of n reports differ from their mean by a vector of norm about 1/√n; so does a standard error."""
     density = design.size / design.modulus
     assert rounding_bound(design, 1.0) < 1e-6 * math.sqrt(density * (1 - density))
+
+
+def test_an_estimate_adds_up_counts_exactly() -> None:
+    mechanism = CyclicDesign(R(1000), 1)
+    counts = np.zeros(mechanism.outputs, np.int64)
+    counts[[0, 5]] = 2**52, 1  # in doubles, the transform would lose the single report
+    estimator = CyclicEstimator(mechanism)
+    sums = np.array(slow_gather(mechanism.design, counts.tolist())[:1000])
+    expected = (sums / counts.sum() - estimator.other) / estimator.gap
+    assert estimator.frequencies_of_counts(counts, int(counts.sum())).tolist() == expected.tolist()
+    unbiased = sf.estimate(mechanism, sf.Aggregate(mechanism.hash, int(counts.sum()), counts)).unbiased
+    assert unbiased.tolist() == expected.tolist()
 
 
 @pytest.mark.slow

@@ -806,7 +806,7 @@ class MechanismEstimate(Estimate):
         if (self.fit is not None) != (self.method == "mle"):
             raise InvalidInput(_SUBJECT, "fit", "be present with method 'mle', and only with it", self.fit)
         estimator, fractions = self.estimator, self.counts.counts / self.n
-        unbiased = estimator.frequencies(fractions)
+        unbiased = estimator.frequencies_of_counts(self.counts.counts, self.n)
         scale = max(1.0, float(np.abs(unbiased).max()))
         checks = {"unbiased": (self.unbiased, unbiased)}
         checks["nearest"] = (self.nearest, estimator.nearest(unbiased, fractions))

@@ -95,7 +95,7 @@ def estimate(
         raise InvalidInput("estimate", "prior", f"be left out with method {method!r}", prior, hint=hint)
     estimator = estimator_of(mechanism, method)
     fractions = aggregate.counts / aggregate.n
-    unbiased = estimator.frequencies(fractions)
+    unbiased = estimator.frequencies_of_counts(aggregate.counts, aggregate.n)
     nearest = estimator.nearest(unbiased, fractions)
     fit: Fit | None = None
     frequencies = unbiased

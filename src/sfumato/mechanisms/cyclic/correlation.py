@@ -1,8 +1,8 @@
 """Sums over the sets of a cyclic design, by fast Fourier transforms.
 
 ``spread`` adds the weights of the values in every set, ``gather`` adds the counts of the sets that contain each value.
-Both are circular correlations with the indicators of the base blocks. ``spread_exactly`` splits integers into
-pieces so small that rounding the transform gives the exact result; ``rounding_bound`` states why.
+Both are circular correlations with the indicators of the base blocks. The exact forms split integers into pieces so
+small that rounding the transform gives the exact result; ``rounding_bound`` states why.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from sfumato._core import Floats, Integers
 from sfumato.mechanisms.cyclic.designs import DifferenceFamily
 
-__all__ = ["gather", "is_balanced", "rounding_bound", "spread", "spread_exactly"]
+__all__ = ["gather", "gather_exactly", "is_balanced", "rounding_bound", "spread", "spread_exactly"]
 
 #: Maximum number of additions that are done one by one, without a transform.
 _FEW_ADDITIONS = 2**16
@@ -153,6 +153,17 @@ def spread_exactly(design: DifferenceFamily, weights: Sequence[int]) -> npt.NDAr
         shift += bits
         if not rest.any():
             return np.asarray(total, dtype=object)
+
+
+def gather_exactly(design: DifferenceFamily, counts: Integers) -> Integers:
+    """Return ``gather`` of non-negative counts as integers; their sum must be below 2^63."""
+    total, rest = np.zeros(design.modulus, np.int64), counts
+    shift, bits = 0, _piece_bits(design)
+    while rest.any():
+        total += _rounded(gather, design, (rest & (1 << bits) - 1).astype(np.float64)) << shift
+        rest = rest >> bits
+        shift += bits
+    return total
 
 
 def _rounded(

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato._core import Floats
-from sfumato.mechanisms.cyclic.correlation import gather, spread
+from sfumato._core import Floats, Integers
+from sfumato.mechanisms.cyclic.correlation import gather, gather_exactly, spread
 from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.estimators.base import HistogramEstimator
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
@@ -56,6 +56,9 @@ class CyclicEstimator(HistogramEstimator, PartEstimator):
 
     def frequencies(self, fractions: Floats) -> Floats:
         return (self._gathered(fractions) - self.other) / self.gap
+
+    def frequencies_of_counts(self, counts: Integers, n: int) -> Floats:
+        return (gather_exactly(self._design, counts)[: self.size] / n - self.other) / self.gap
 
     def expected_counts(self, p: Floats) -> Floats:
         return self.law(p, 1.0)

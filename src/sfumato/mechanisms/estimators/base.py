@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Floats, project_protected
+from sfumato._core import Floats, Integers, project_protected
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.estimators.forms import Cohort
 from sfumato.mechanisms.estimators.likelihood import Fit, fit_histogram
@@ -131,6 +131,25 @@ class Estimator(SamplingDistribution):
         ndarray
             Unbiased estimates, shape (k,), in domain order. Some may be negative.
         """
+
+    def frequencies_of_counts(self, counts: Integers, n: int) -> Floats:
+        """Estimate the frequency of every value from integer counts.
+
+        Subclasses may override this method to add up the counts without rounding errors.
+
+        Parameters
+        ----------
+        counts
+            The counts of an :class:`Aggregate`.
+        n
+            The number of reports, at least 1.
+
+        Returns
+        -------
+        ndarray
+            The result of :meth:`frequencies` for ``counts / n``, up to rounding errors.
+        """
+        return self.frequencies(counts / n)
 
     @abstractmethod
     def expected_counts(self, p: Floats) -> Floats:
