@@ -16,9 +16,9 @@ In the second case rays keep their directions and are rescaled to the slice of t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -27,11 +27,12 @@ from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime
 from sfumato.compiler.solvers.design_weights import LEAST_WEIGHT, DesignWeights, Rounds
 from sfumato.compiler.solvers.interior import minimise
 from sfumato.compiler.solvers.pricing import Pricing, climb, greatest, sum_of_squares
+from sfumato.compiler.solvers.rays import distinct
 from sfumato.compiler.solvers.relaxation import least_trace, relaxation_seconds
-from sfumato.compiler.solvers.slice import FRACTION_WITHIN, Slice, distinct
+from sfumato.compiler.solvers.slice import FRACTION_WITHIN, Slice
 from sfumato.errors import NoMechanism
 
-__all__ = ["Solve", "Solved", "best_design", "least_error", "solve_design"]
+__all__ = ["EXHAUSTIVE", "Effort", "Solve", "Solved", "best_design", "least_error", "solve_design"]
 
 
 #: Worth of a ray, relative to the value, at which the search ends; about the precision of the solver.
@@ -40,6 +41,14 @@ _TOLERANCE = 1e-6
 _IDLE_ROUNDS = 4
 #: Number of starts per coordinate from which rays are searched: normally, and after a round that improved nothing.
 _STARTS = (1, 8)
+#: The same for the local search, whose rays take less time.
+_LOCAL_STARTS = (4, 16)
+#: Number of rounds over which the progress of a search is measured.
+_PROGRESS_ROUNDS = 10
+#: Precision of the weights in the first round and after the last one; in between it follows the progress.
+_FIRST_PRECISION, _LAST_PRECISION = 1e-4, 1e-10
+#: Greatest probability of an output, relative to the average weight, below which its ray is dropped between rounds.
+_LIGHT = 0.1
 #: Maximum number of coordinates for which branch and bound over rays follows the relaxation.
 _FEW_COORDINATES = 10
 #: Minimum number of Newton steps of a design, and seconds per step and third power of the number of rays.
@@ -62,21 +71,54 @@ class Solved:
     prior: Floats
 
 
-#: Function that returns the best weights of rays at a distribution, or at one that the program chooses.
-Solve = Callable[[Floats, Floats, Deadline], Solved]
+class Solve(Protocol):
+    """Function that returns the best weights of rays at a distribution, or at one that the program chooses."""
+
+    def __call__(self, rays: Floats, prior: Floats, deadline: Deadline, *, precision: float) -> Solved:
+        """Return the weights; raise OutOfTime at the deadline."""
+
+
+@dataclass(frozen=True, eq=False)
+class Effort:
+    """How long a search goes on, apart from its deadline.
+
+    Parameters
+    ----------
+    least_progress
+        Relative improvement of the value over ten rounds below which the search ends; 0 to continue until no ray
+        improves the value.
+    most_rounds
+        Maximum number of rounds, or None for no limit.
+    """
+
+    least_progress: float = 0.0
+    most_rounds: int | None = None
+
+
+#: The search goes on until no ray improves the design.
+EXHAUSTIVE = Effort()
 
 
 def best_design(
-    slice_: Slice, deadline: Deadline, rounds: Rounds | None = None, solve: Solve | None = None
+    slice_: Slice,
+    deadline: Deadline,
+    rounds: Rounds | None = None,
+    solve: Solve | None = None,
+    *,
+    warm: Floats | None = None,
+    effort: Effort = EXHAUSTIVE,
 ) -> tuple[DesignWeights, Floats]:
     """Generate rays until none is missing or the deadline passes; return the design and its distribution.
 
-    If the rays cannot be enumerated, a part of the time is reserved for the bound.
+    The search starts from the rays in ``warm``, if any, and from rays in all directions. If the rays cannot be
+    enumerated, a part of the time is reserved for the bound.
     """
     solve = solve or least_error
     first = deadline.extended(GRACE)
     everything = slice_.all_vertices(deadline)
     rays = slice_.first_rays(first) if slice_.size > 1 else slice_.axis_vertices()
+    if warm is not None and len(warm):
+        rays = distinct(np.concatenate([rays, scaled(warm, slice_.prior)]))
     if slice_.within is not None:
         part = deadline.part(FRACTION_WITHIN)
         with suppress(OutOfTime):
@@ -86,52 +128,119 @@ def best_design(
             "under this policy no mechanism can estimate all frequencies, or an epsilon is too near 0 for double "
             "precision. Raise the epsilons of the policy that are near 0, or choose another utility."
         )
-    bound, least, idle = -np.inf, np.inf, 0
-    bounding = relaxation_seconds(slice_.size, len(slice_.rows) + 2 * slice_.size)
-    relaxed = everything is None and deadline.part(1 - _SEARCH_FRACTION).fits(bounding)
-    end_of_search = deadline.part(_SEARCH_FRACTION) if relaxed else deadline
-    solved: Solved | None = None
-    solved_rays = used = rays
-    while True:
-        try:
-            solved = solve(rays, slice_.prior, first if solved is None else end_of_search)
-        except OutOfTime:
-            if solved is None:
-                raise
-            # Fall back to the last rays that were solved in time.
-            rays, done = solved_rays, False
-            break
-        slice_, value, pricing = slice_.at(solved.prior), solved.value, solved.pricing
-        rays = scaled(rays, slice_.prior)
-        solved_rays, used = rays, rays[solved.weights > LEAST_WEIGHT]
-        candidates = (
-            climb(slice_, pricing, used, _STARTS[min(idle, 1)], end_of_search)
-            if everything is None
-            else scaled(everything, slice_.prior)
-        )
-        worths = pricing.of(candidates)
-        if everything is not None:
-            bound = max(bound, solved.constant - float(worths.max()))
-        if rounds is not None:
-            rounds(value, bound)
-        better = np.argsort(-worths)[: 4 * slice_.size]
-        better = better[worths[better] > _TOLERANCE * value]
-        idle = 0 if len(better) and value < least * (1 - _TOLERANCE / 1000) else idle + 1
-        least = min(least, value)
-        done = slice_.size == 1 or idle >= _IDLE_ROUNDS or (everything is not None and not len(better))
-        if done or end_of_search.passed:
-            break
-        rays = distinct(np.concatenate([used, candidates[better]]))
+    relaxed = everything is None and deadline.part(1 - _SEARCH_FRACTION).fits(relaxation_seconds(slice_))
+    search = _Search(slice_, solve, everything, rays, effort)
+    search.run(first, deadline.part(_SEARCH_FRACTION) if relaxed else deadline, rounds)
+    slice_, solved = search.slice_, search.solved
+    bound = search.bound
     if everything is None:
-        bound = least_trace(slice_, used, deadline) if relaxed else -np.inf
+        used = search.used
+        bound = least_trace(slice_, search.rays, solved.weights, deadline) if relaxed else -np.inf
         bound -= float(slice_.prior @ slice_.prior)
         if slice_.size <= _FEW_COORDINATES:
-            most, _ = greatest(slice_, pricing, used[int(pricing.of(used).argmax())], deadline, _TOLERANCE * value)
+            start = used[int(solved.pricing.of(used).argmax())]
+            most, _ = greatest(slice_, solved.pricing, start, deadline, _TOLERANCE * solved.value)
             bound = max(bound, solved.constant - most)
     # Without any noise tr J⁻¹ is one. For many coordinates, or without time for more, this is the only bound.
     bound = max(bound, 1 - float(slice_.prior @ slice_.prior))
     complete = everything is not None
-    return DesignWeights(rays, solved.weights, value, min(bound, value), complete, in_time=done).used(), slice_.prior
+    design = DesignWeights(
+        search.rays, solved.weights, solved.value, min(bound, solved.value), complete, in_time=search.done
+    )
+    return design.used(), slice_.prior
+
+
+class _Search:
+    """The rounds of a search: the best weights of the rays so far, then new rays that improve them."""
+
+    def __init__(self, slice_: Slice, solve: Solve, everything: Floats | None, rays: Floats, effort: Effort) -> None:
+        self.slice_ = slice_
+        #: The rays of the last solution, and those of its rays that have weight.
+        self.rays = self.used = rays
+        self.bound = -np.inf
+        #: Whether no further round would improve the design.
+        self.done = False
+        self._solve, self._everything, self._effort = solve, everything, effort
+        self._idle, self._values = 0, [np.inf]
+
+    def run(self, first: Deadline, deadline: Deadline, rounds: Rounds | None) -> None:
+        """Run rounds until none improves the design or the deadline passes; the first round ends at ``first``."""
+        self.solved = self._solve(self.rays, self.slice_.prior, first, precision=self._precision)
+        most = self._effort.most_rounds
+        while True:
+            new = self._round()
+            candidates, worths = self._candidates(deadline)
+            if self._everything is not None:
+                self.bound = max(self.bound, self.solved.constant - float(worths.max()))
+            if rounds is not None:
+                rounds(self.solved.value, self.bound)
+            better = np.argsort(-worths, kind="stable")[: 4 * self.slice_.size]
+            better = better[worths[better] > _TOLERANCE * self.solved.value]
+            self._idle = 0 if len(better) and new else self._idle + 1
+            self.done = self._is_done(len(better))
+            if self.done or deadline.passed or (most is not None and len(self._values) > most):
+                break
+            try:
+                rays = distinct(np.concatenate([self.used, candidates[better]]))
+                self.solved = self._solve(rays, self.slice_.prior, deadline, precision=self._precision)
+            except OutOfTime:  # the last solution remains
+                self.done = False
+                return
+            self.rays = rays
+        if self._precision > _LAST_PRECISION:
+            with suppress(OutOfTime):
+                self.solved = self._solve(
+                    self.rays, self.slice_.prior, deadline.extended(GRACE), precision=_LAST_PRECISION
+                )
+                self._round()
+
+    def _round(self) -> bool:
+        """Move to the distribution of the solution; return whether the value decreased."""
+        self.slice_ = self.slice_.at(self.solved.prior)
+        self.rays = scaled(self.rays, self.slice_.prior)
+        weights = self.solved.weights
+        used = weights > LEAST_WEIGHT
+        if self.slice_.ray_search is not None:
+            # Every value has its reports from some rays; a ray with a small part in each of them is dropped.
+            used &= weights * self.rays.max(axis=1) > _LIGHT / len(weights)
+        self.used = self.rays[used]
+        decreased = self.solved.value < min(self._values) * (1 - _TOLERANCE / 1000)
+        self._values.append(min(self.solved.value, self._values[-1]))
+        return decreased
+
+    @property
+    def _precision(self) -> float:
+        """Precision of the next weights: a hundredth of the last improvement."""
+        if self._everything is not None or self.slice_.ray_search is None:
+            return _LAST_PRECISION
+        last, value = self._values[-2:] if len(self._values) > 2 else (np.inf, 1.0)
+        return float(np.clip((last - value) / value / 100, 1e-8, _FIRST_PRECISION))
+
+    def _is_done(self, better: int) -> bool:
+        """Return whether the search has converged or makes too little progress to go on."""
+        if self.slice_.size == 1 or self._idle >= _IDLE_ROUNDS or (self._everything is not None and not better):
+            return True
+        if len(self._values) <= _PROGRESS_ROUNDS + 1 or self._everything is not None:
+            return False
+        earlier, value = self._values[-1 - _PROGRESS_ROUNDS], self._values[-1]
+        return earlier - value < self._effort.least_progress * value
+
+    def _candidates(self, deadline: Deadline) -> tuple[Floats, Floats]:
+        """Return rays that may improve the design, with their worths."""
+        slice_, pricing = self.slice_, self.solved.pricing
+        starts = min(self._idle, 1)
+        if self._everything is not None:
+            candidates = scaled(self._everything, slice_.prior)
+        elif slice_.ray_search is None:
+            candidates = climb(slice_, pricing, self.used, _STARTS[starts], deadline)
+        else:
+            search = slice_.ray_search
+            most = search.most_rays()
+            likely = self.used[np.argsort(-pricing.of(self.used), kind="stable")[: most // 2]]
+            new = search.starts(min(_LOCAL_STARTS[starts] * slice_.size, most - len(likely)), self.used)
+            rays = np.concatenate([likely, new])
+            candidates = search.climb(rays, pricing.directions, pricing.multipliers, deadline)
+        return candidates, pricing.of(candidates)
 
 
 def scaled(rays: Floats, prior: Floats) -> Floats:
@@ -139,13 +248,17 @@ def scaled(rays: Floats, prior: Floats) -> Floats:
     return np.asarray(rays / (rays @ prior)[:, None])
 
 
-def least_error(rays: Floats, prior: Floats, deadline: Deadline = NEVER) -> Solved:
+def least_error(
+    rays: Floats, prior: Floats, deadline: Deadline = NEVER, *, precision: float = _LAST_PRECISION
+) -> Solved:
     """Return the best weights at a fixed distribution."""
-    weights, pricing, constant, value = solve_design(rays, deadline)
+    weights, pricing, constant, value = solve_design(rays, deadline, precision)
     return Solved(weights, pricing, constant - float(prior @ prior), value - float(prior @ prior), prior)
 
 
-def solve_design(rays: Floats, deadline: Deadline = NEVER) -> tuple[Floats, Pricing, float, float]:
+def solve_design(
+    rays: Floats, deadline: Deadline = NEVER, precision: float = _LAST_PRECISION
+) -> tuple[Floats, Pricing, float, float]:
     """Return the best weights, the prices for other rays, the bound plus the greatest worth, and the value.
 
     Raise OutOfTime at the deadline, because weights that have not converged do not form a mechanism.
@@ -165,7 +278,8 @@ def solve_design(rays: Floats, deadline: Deadline = NEVER) -> tuple[Floats, Pric
         hessian = 2 * (turned @ rays.T) * (turned @ turned.T)
         return float(np.trace(inverse)), -np.sum(turned**2, axis=1), hessian
 
-    solution = minimise(inverse_trace, rays.T, np.ones(size), None, np.full(count, 1 / count), deadline=deadline)
+    start = np.full(count, 1 / count)
+    solution = minimise(inverse_trace, rays.T, np.ones(size), None, start, precision, deadline)
     if not solution.converged:
         raise OutOfTime
     inverse: Floats = np.linalg.inv((rays * solution.x[:, None]).T @ rays).astype(np.float64)

@@ -198,7 +198,7 @@ class Estimation(Goal):
     name = "estimation"
     small_is_good = True
 
-    def solve(self, rays: Floats, prior: Floats, deadline: Deadline = NEVER) -> Solved:
+    def solve(self, rays: Floats, prior: Floats, deadline: Deadline = NEVER, *, precision: float = 1e-10) -> Solved:
         """Return the probabilities of given outputs that minimise the error (a step of the search).
 
         Parameters
@@ -209,6 +209,8 @@ class Estimation(Goal):
             The distribution p, with one entry per column of ``rays``.
         deadline
             Time by which the solver must finish.
+        precision
+            Relative precision of the error.
 
         Returns
         -------
@@ -220,7 +222,7 @@ class Estimation(Goal):
         OutOfTime
             If the deadline passes first.
         """
-        return least_error(rays, prior, deadline)
+        return least_error(rays, prior, deadline, precision=precision)
 
     def value(self, matrix: Floats, prior: Floats) -> float:
         singular_values = _information(matrix, prior)
@@ -273,7 +275,14 @@ class WorstEstimation(Estimation):
 
     name = "worst-estimation"
 
-    def solve(self, rays: Floats, prior: Floats, deadline: Deadline = NEVER) -> Solved:  # noqa: ARG002
+    def solve(
+        self,
+        rays: Floats,
+        prior: Floats,  # noqa: ARG002
+        deadline: Deadline = NEVER,
+        *,
+        precision: float = 1e-10,  # noqa: ARG002
+    ) -> Solved:
         return least_worst_error(rays, deadline)
 
     def error_of(self, mechanism: Mechanism, prior: Floats) -> float:  # noqa: ARG002

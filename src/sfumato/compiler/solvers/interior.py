@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -54,12 +55,15 @@ def minimise(
     function: Smooth,
     equations: Floats,
     right: Floats,
-    inequalities: Floats | None,
+    inequalities: Any,
     start: Floats,
     tolerance: float = 1e-10,
     deadline: Deadline = NEVER,
 ) -> Interior:
-    """Minimise f from a start with C·x > 0 in the domain of f; A·x = b need not hold there. No C means the identity."""
+    """Minimise f from a start with C·x > 0 in the domain of f; A·x = b need not hold there.
+
+    C is a dense or sparse matrix, or None for the identity.
+    """
     x = start
     at = function(x)
     if at is None:
@@ -80,9 +84,7 @@ def minimise(
         if not 0 < gap < np.inf:
             raise numerical_error("the interior-point method did not converge")
         weights = duals / slacks
-        system = hessian + (
-            np.diag(weights) if inequalities is None else inequalities.T @ (weights[:, None] * inequalities)
-        )
+        system = hessian + _weighted_square(inequalities, weights)
         solve = _solver(system, equations)
         # The predictor step aims at μ = 0. Its possible length determines how much the next step is centred.
         _, _, d_slacks, d_duals = _step(solve, slope, miss, inequalities, slacks, duals, np.zeros(len(slacks)))
@@ -104,6 +106,15 @@ def minimise(
         slacks, duals = slacks + length * d_slacks, duals + length * d_duals
         value, gradient, hessian = at
     raise numerical_error("the interior-point method did not converge")
+
+
+def _weighted_square(inequalities: Any, weights: Floats) -> Floats:
+    """Return C'·diag(weights)·C; C is dense, sparse, or None for the identity."""
+    if inequalities is None:
+        return np.diag(weights)
+    if isinstance(inequalities, np.ndarray):
+        return np.asarray(inequalities.T @ (weights[:, None] * inequalities))
+    return np.asarray((inequalities.T.multiply(weights) @ inequalities).toarray())
 
 
 def _solver(system: Floats, equations: Floats) -> Callable[[Floats, Floats], tuple[Floats, Floats]]:
@@ -138,7 +149,7 @@ def _step(
     solve: Callable[[Floats, Floats], tuple[Floats, Floats]],
     slope: Floats,
     miss: Floats,
-    inequalities: Floats | None,
+    inequalities: Any,
     slacks: Floats,
     duals: Floats,
     products: Floats,

@@ -15,7 +15,8 @@ from sfumato._core import Floats
 from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime
 from sfumato.compiler.solvers.design_weights import DesignWeights, Rounds
 from sfumato.compiler.solvers.linear_program import best_weights
-from sfumato.compiler.solvers.slice import Slice, distinct
+from sfumato.compiler.solvers.rays import distinct
+from sfumato.compiler.solvers.slice import Slice
 from sfumato.compiler.solvers.utilities import Utility
 from sfumato.errors import SolverFailed
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from sfumato._core import Floats
 from sfumato.compiler.solvers.deadline import NEVER, Deadline, OutOfTime
-from sfumato.compiler.solvers.slice import Slice, distinct
+from sfumato.compiler.solvers.rays import distinct
+from sfumato.compiler.solvers.slice import Slice
 
 __all__ = ["Pricing", "climb", "greatest", "sum_of_squares"]
 

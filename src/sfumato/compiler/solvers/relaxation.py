@@ -4,141 +4,325 @@ For v in a cone with rows r_i·v ≥ 0, all products (r_i·v)(r_j·v) are non-ne
 therefore satisfies r_i'Jr_j ≥ 0, is positive semidefinite, and J·p = Σ w·v·(v·p) = 1. Minimising tr J⁻¹ under these
 conditions alone is a convex program, and its minimum is a lower bound for every design.
 
-Let N = J⁻¹ at the minimum, with multipliers λ of J·p = 1 and y ≥ 0 of the products. Up to rounding, N² is the symmetric
-part of λp' - Σ y_ij·r_i r_j'. Every design therefore has tr J⁻¹ ≥ 2·tr N - tr(N²J) ≥ 2·tr N - λ·1. The rounding error
-of N² enters with its greatest eigenvalue times tr J ≤ max |v|².
+Let N = J⁻¹ at an iterate, with multipliers λ of J·p = 1 and y ≥ 0 of the products. Up to a rest, N² is the symmetric
+part of λp' - Σ y_ij·r_i r_j'. Every design therefore has tr J⁻¹ ≥ 2·tr N - tr(N²J) ≥ 2·tr N - λ·1 - rest. The rest is
+bounded by the limits of the entries of J, so the bound holds also before the method has converged. With N scaled by its
+best factor, the bound is (tr N)²/(λ·1 + rest).
+
+Two devices make the bound stronger and the program smaller:
+
+* Under a pairwise policy, the greatest coordinate m = max v_x is one more coordinate of the cone (*lifting*): v_x ≤ m ≤
+  v_z·max_x e^E(x,z). Without it, the products do not know that all values share one maximum. Under one epsilon between
+  all values, the bound without m is half of the least error, and with m it is nearly equal to it.
+* By convexity, J may be taken constant on orbits of pairs under the symmetries of the policy (``symmetry``).
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Floats
+from sfumato._core import Floats, import_late
 from sfumato.compiler.solvers.deadline import Deadline, OutOfTime
 from sfumato.compiler.solvers.interior import minimise
+from sfumato.compiler.solvers.local_search import independent_rules
 from sfumato.compiler.solvers.slice import Slice
+from sfumato.compiler.solvers.symmetry import automorphisms, pair_orbits
+from sfumato.errors import SolverFailed
 
 __all__ = ["least_trace", "relaxation_seconds"]
 
 
-#: Number of violated products that a round adds, the most violated first.
-_ADDED = 1000
+#: Number of products per variable that the first round uses, and that a round adds, the most violated first.
+_FIRST, _ADDED = 8, 2
+#: Minimum number of products of the first round.
+_LEAST_PRODUCTS = 1000
 #: Maximum number of faces; their pairs are then at most a hundred million.
 _MOST_FACES = 10_000
+#: Maximum number of variables; a Newton step takes about a second for 3,000.
+_MOST_VARIABLES = 5000
 #: Newton steps of a round, and operations per second of one core.
-_STEPS, _OPERATIONS_PER_SECOND = 40, 1e10
+_STEPS, _OPERATIONS_PER_SECOND = 30, 1e10
 #: Seconds to find the violated products, per pair of faces.
 _PAIR_SECONDS = 3e-8
 #: Minimum relative increase of the bound in a round; a smaller one ends the search.
 _LEAST_GAIN = 1e-4
-#: Length of an inequality, relative to the longest, below which it is a rounding error.
-_BINDS = 1e-14
-#: Violation of a product that is tolerated, in units of the information of the starting rays.
-_VIOLATED = 1e-6
+#: Precision of the minimum; the bound accounts for what remains.
+_PRECISION = 1e-6
+#: Violation of a product, relative to the greatest one, and size of a negative eigenvalue that are tolerated.
+_VIOLATED = 1e-7
+#: Ratio of the epsilons through m to those between the values up to which m strengthens the bound.
+_LIFTED = 1.6
+#: Squares (m - a·p·v)² ≥ 0 in the first round, with factors a relative to the mean of m.
+_SQUARES = (0.6, 0.8, 0.9, 1.0, 1.1, 1.25, 1.6)
+#: Fraction of moments inside the cone at the start, where all products are positive.
+_INSIDE = 0.1
+#: Fraction of the time for symmetries.
+_SYMMETRY_FRACTION = 0.1
 
 
-def relaxation_seconds(size: int, faces: int) -> float:
-    """Estimate the seconds of the first round: about 40 Newton steps over the entries of J, with a thousand products.
-
-    The estimate is infinite if there are too many faces.
-    """
-    if faces > _MOST_FACES:
+def relaxation_seconds(slice_: Slice) -> float:
+    """Estimate the processor time of the first round without symmetries; infinite if there are too many faces."""
+    faces = len(slice_.rows) + 2 * slice_.size
+    variables = slice_.size * (slice_.size + 1) / 2
+    if faces > _MOST_FACES or (variables > _MOST_VARIABLES and slice_.epsilons is None):
         return math.inf
-    entries = size * (size + 1) / 2
-    return _STEPS * (entries**3 / 3 + _ADDED * entries**2) / _OPERATIONS_PER_SECOND + _PAIR_SECONDS * faces**2
+    step = (variables**3 / 3 + 8 * variables**2) / _OPERATIONS_PER_SECOND + 6e-5 * variables
+    return _STEPS * step + _PAIR_SECONDS * faces**2
 
 
-def least_trace(slice_: Slice, rays: Floats, deadline: Deadline) -> float:
-    """Return a lower bound on tr J⁻¹ of every design, starting from some ``rays`` of the slice.
+def least_trace(slice_: Slice, rays: Floats, weights: Floats, deadline: Deadline) -> float:
+    """Return a lower bound on tr J⁻¹ of every design, given some design of the slice.
 
     Every round yields a bound, including one that the deadline interrupts, and further rounds improve it. Without time
     for a round the bound is 1, the trace without any noise.
     """
-    size = slice_.size
-    inner = np.concatenate([rays, np.ones((1, size)) / slice_.prior.sum()])
-    # Let LL' be the information of these rays and K = L⁻¹. Then J̃ = KJK' is near the identity, even if some values are
-    # hard to distinguish: tr J⁻¹ = tr(KK'J̃⁻¹), r'Jr = (L'r)'J̃(L'r), J̃·L'p = K·1.
-    lower = np.linalg.cholesky(inner.T @ inner / len(inner))
-    scale = np.linalg.inv(lower)
-    cost, average, ones = scale @ scale.T, lower.T @ slice_.prior, scale.sum(axis=1)
     try:
-        limits = slice_.most(np.eye(size), deadline)
+        cone = _cone(slice_, rays, deadline)
     except OutOfTime:
         return 1.0
-    faces = np.concatenate([slice_.rows, np.eye(size), np.outer(limits, slice_.prior) - np.eye(size)]) @ lower
-    if len(faces) > _MOST_FACES:
+    if len(cone.faces) > _MOST_FACES or cone.variables > _MOST_VARIABLES:
         return 1.0
-    lengths = np.linalg.norm(faces, axis=1, keepdims=True)
-    binds = lengths[:, 0] > _BINDS * lengths.max()  # a face vanishes if p has all its mass on one value
-    faces = faces[binds] / lengths[binds]
-    rows, columns = np.triu_indices(size)
-    places = np.zeros((size, size), dtype=np.intp)
-    places[rows, columns] = places[columns, rows] = np.arange(len(rows))
-    twice = np.where(rows == columns, 1.0, 2.0)
-    averages = np.zeros((size, len(rows)))
-    np.add.at(averages, (rows, np.arange(len(rows))), average[columns])
-    np.add.at(averages, (columns, np.arange(len(rows))), np.where(rows == columns, 0.0, average[rows]))
+    lifted = cone.lifted(rays)
+    moments = (lifted * weights[:, None]).T @ lifted
+    program, products = _Program(cone, slice_.prior, moments), _Products(cone, slice_.prior, moments)
+    bound = 1.0
+    while not deadline.passed:
+        before = bound
+        try:
+            reached, moments = program.solve(products.rows(), deadline)
+        except SolverFailed:
+            break
+        bound = max(bound, reached)
+        if not products.add_violated(moments) or bound < before * (1 + _LEAST_GAIN):
+            break
+    return bound
 
-    def inverse_trace(entries: Floats) -> tuple[float, Floats, Floats] | None:
-        """Return tr J⁻¹, its gradient and its Hessian by the entries of J̃; None unless J̃ is positive definite."""
-        matrix = entries[places]
+
+@dataclass(frozen=True, eq=False)
+class _Cone:
+    """A cone of vectors v, perhaps with one more coordinate m, and the orbits of its pairs of coordinates.
+
+    Parameters
+    ----------
+    faces
+        Rows r with r·v ≥ 0.
+    heads
+        Indices of faces, one for each orbit of faces.
+    inner
+        Vectors whose average lies inside the cone.
+    limits
+        The greatest value of each coordinate on the slice.
+    orbits
+        The orbit of each pair of coordinates.
+    over
+        The coordinates whose maximum is m, or None if there is no m.
+    """
+
+    faces: Floats
+    heads: npt.NDArray[np.int64]
+    inner: Floats
+    limits: Floats
+    orbits: npt.NDArray[np.int64]
+    over: npt.NDArray[np.bool_] | None = None
+
+    @property
+    def variables(self) -> int:
+        """Number of different entries of a matrix that is constant on orbits."""
+        return int(self.orbits.max()) + 1
+
+    def inside(self) -> Floats:
+        """Return moments for which every product of faces is positive unless it is zero on the whole cone."""
+        centre = self.inner.mean(axis=0)
+        return np.asarray(self.inner.T @ self.inner / len(self.inner) + np.outer(centre, centre)) / 2
+
+    def lifted(self, rays: Floats) -> Floats:
+        """Return the rays with their coordinate m."""
+        if self.over is None:
+            return rays
+        return np.column_stack([rays, rays[:, self.over].max(axis=1)])
+
+
+def _cone(slice_: Slice, rays: Floats, deadline: Deadline) -> _Cone:
+    """Return the cone of a slice, with a further coordinate and symmetries under a pairwise policy."""
+    size, between = slice_.size, slice_.epsilons
+    if between is None:
+        limits = slice_.most(np.eye(size), deadline)
+        faces = np.concatenate([slice_.rows, np.eye(size), np.outer(limits, slice_.prior) - np.eye(size)])
+        lengths = np.abs(faces).max(axis=1, keepdims=True)
+        faces = (faces / np.where(lengths > 0, lengths, 1.0))[lengths[:, 0] > 1e-12 * lengths.max()]
+        inner = np.concatenate([rays, np.ones((1, size)) / slice_.prior.sum()])
+        return _Cone(faces, np.arange(len(faces)), inner, limits, pair_orbits(size, []))
+    generators = automorphisms(between, slice_.prior, deadline.part(_SYMMETRY_FRACTION))
+    over: npt.NDArray[np.bool_] = np.asarray(np.isfinite(between).all(axis=1))
+    epsilons = between
+    if _is_worth_lifting(between[over]):
+        epsilons = np.pad(between, (0, 1), constant_values=np.inf)
+        epsilons[:size][over, size], epsilons[size, size] = 0.0, 0.0
+        epsilons[size, :size] = between[over].max(axis=0)
+        generators = [np.append(g, size) for g in generators]
+    prior = np.pad(slice_.prior, (0, len(epsilons) - size))
+    pairs = np.argwhere(independent_rules(epsilons))
+    faces = np.zeros((len(pairs), len(epsilons)))
+    faces[np.arange(len(pairs)), pairs[:, 1]] = 1.0
+    faces[np.arange(len(pairs)), pairs[:, 0]] = -np.exp(-epsilons[tuple(pairs.T)])
+    free = ~(faces > 0).any(axis=0)  # no rule keeps these coordinates above zero
+    heads = _first_of_orbits(pairs, len(epsilons), generators)
+    heads = np.append(heads, len(faces) + np.arange(free.sum()))
+    faces = np.concatenate([faces, np.eye(len(epsilons))[free]])
+    greatest = np.exp(-epsilons)
+    least = np.exp(np.minimum(epsilons.T, 300.0))[np.isfinite(epsilons).all(axis=0)]
+    inner = np.concatenate([greatest, least])
+    inner /= (inner @ prior)[:, None]
+    return _Cone(
+        faces,
+        heads,
+        inner,
+        inner.max(axis=0),
+        pair_orbits(len(epsilons), generators),
+        over if len(epsilons) > size else None,
+    )
+
+
+def _is_worth_lifting(epsilons: Floats) -> bool:
+    """Return whether the rules through m are nearly as strict as the rules between the values, given their rows."""
+    positive = epsilons[epsilons > 0]
+    return len(epsilons) > 1 and len(positive) > 0 and float(epsilons.max(axis=0).mean() / positive.mean()) < _LIFTED
+
+
+def _first_of_orbits(
+    pairs: npt.NDArray[np.intp], size: int, generators: list[npt.NDArray[np.int64]]
+) -> npt.NDArray[np.int64]:
+    """Return the index of the first pair of each orbit of ordered pairs."""
+    if not generators:
+        return np.arange(len(pairs))
+    sparse = import_late("scipy.sparse")
+    places = np.zeros((size, size), dtype=np.int64)
+    places[tuple(pairs.T)] = np.arange(len(pairs))
+    images = np.concatenate([places[g[pairs[:, 0]], g[pairs[:, 1]]] for g in generators])
+    origins = np.tile(np.arange(len(pairs)), len(generators))
+    graph = sparse.csr_matrix((np.ones(len(images), dtype=np.int8), (origins, images)), shape=(len(pairs), len(pairs)))
+    labels = import_late("scipy.sparse.csgraph").connected_components(graph, directed=False)[1]
+    return np.asarray(np.unique(labels, return_index=True)[1], dtype=np.int64)
+
+
+class _Products:
+    """The products of faces, and squares, that the program uses so far."""
+
+    def __init__(self, cone: _Cone, prior: Floats, moments: Floats) -> None:
+        self._cone = cone
+        faces = cone.faces
+        most = int((faces != 0).sum(axis=1).max())
+        self._places = np.argsort(faces == 0, axis=1, kind="stable")[:, :most]
+        self._entries = np.take_along_axis(faces, self._places, axis=1)
+        #: Pairs of a head and a face, each product once.
+        self._open = np.ones((len(cone.heads), len(faces)), dtype=bool)
+        if len(cone.heads) == len(faces):
+            self._open &= np.triu(self._open)
+        values = self._values(moments)
+        inside = self._values(cone.inside())
+        self._open &= inside > 1e-12 * inside.max()  # a product that vanishes inside the cone vanishes everywhere
+        self._chosen: list[npt.NDArray[np.intp]] = []
+        self._squares: list[Floats] = []
+        if cone.over is not None:
+            mean = float(moments[-1, :-1] @ prior)
+            self._squares += [np.append(-factor * mean * prior, 1.0) for factor in _SQUARES]
+            # The products of two rules on m limit its moments.
+            about = cone.faces[:, -1] != 0
+            self._take(np.where(np.outer(about[cone.heads], about), -np.inf, np.inf), values.size, 0.0)
+        self._take(values, max(_FIRST * cone.variables, _LEAST_PRODUCTS))
+
+    def _values(self, moments: Floats) -> Floats:
+        return np.asarray(self._cone.faces[self._cone.heads] @ moments @ self._cone.faces.T)
+
+    def _take(self, values: Floats, most: int, limit: float = np.inf) -> int:
+        """Use the products of least value that are below a limit, as many as allowed; return their number."""
+        places = np.flatnonzero(self._open)
+        some = values.ravel()[places]
+        places, some = places[some < limit], some[some < limit]
+        if len(places) > most:
+            places = places[np.argpartition(some, most)[:most]]
+        self._open.ravel()[places] = False
+        self._chosen.append(places)
+        return len(places)
+
+    def add_violated(self, moments: Floats) -> bool:
+        """Add the most violated products, and squares of negative eigenvalues; return whether there are any."""
+        values = self._values(moments)
+        number = self._take(values, _ADDED * self._cone.variables, -_VIOLATED * float(np.abs(values).max()))
+        eigenvalues, vectors = np.linalg.eigh(moments)
+        negative = vectors.T[eigenvalues < -_VIOLATED * eigenvalues[-1]]
+        self._squares += list(negative)
+        return number > 0 or len(negative) > 0
+
+    def rows(self) -> Any:
+        """Return the products and squares as a sparse matrix, with one column per orbit of entries."""
+        sparse, orbits = import_late("scipy.sparse"), self._cone.orbits
+        first, second = np.divmod(np.concatenate(self._chosen), len(self._cone.faces))
+        first = self._cone.heads[first]
+        columns = orbits[self._places[first][:, :, None], self._places[second][:, None, :]]
+        values = self._entries[first][:, :, None] * self._entries[second][:, None, :]
+        rows = np.repeat(np.arange(len(first)), values[0].size) if len(first) else np.zeros(0, dtype=np.int64)
+        parts = [sparse.csr_matrix((values.ravel(), (rows, columns.ravel())), (len(first), self._cone.variables))]
+        if self._squares:
+            squares = [np.bincount(orbits.ravel(), np.outer(q, q).ravel()) for q in self._squares]
+            parts.append(sparse.csr_matrix(np.array(squares)))
+        return sparse.vstack(parts).tocsr()
+
+
+class _Program:
+    """Minimise tr J⁻¹ over matrices that are constant on orbits, with J·p = 1 and non-negative products."""
+
+    def __init__(self, cone: _Cone, prior: Floats, moments: Floats) -> None:
+        self._cone, size = cone, len(prior)
+        self._orbits = cone.orbits[:size, :size]
+        rows = np.zeros((size, cone.variables))
+        np.add.at(rows, (np.arange(size)[:, None], self._orbits), prior)
+        self._equations, first = np.unique(rows.round(12), axis=0, return_index=True)
+        self._equations = rows[first]
+        order = np.argsort(self._orbits.ravel(), kind="stable")
+        ends = np.cumsum(np.bincount(self._orbits.ravel(), minlength=cone.variables))
+        self._members = [divmod(part, size) for part in np.split(order, ends[:-1])]
+        # Most of the start satisfies J·p = 1: the given design, and the constant vector, which obeys rules strictly.
+        start = (1 - _INSIDE) * (moments + 1) / 2 + _INSIDE * cone.inside()
+        self._start = np.bincount(cone.orbits.ravel(), start.ravel()) / np.bincount(cone.orbits.ravel())
+        # E[v_x·v_z] is at most the limit of either coordinate times the mean of the other, which is 1.
+        limits, means = cone.limits, np.minimum(cone.limits, np.where(np.arange(len(cone.limits)) < size, 1.0, np.inf))
+        caps = np.minimum(np.outer(limits, means), np.outer(means, limits))
+        self._caps = np.zeros(cone.variables)
+        np.maximum.at(self._caps, cone.orbits, caps)
+
+    def solve(self, products: Any, deadline: Deadline) -> tuple[float, Floats]:
+        """Return a lower bound and the moments at which the minimisation ended."""
+        inside = products @ self._start
+        products = products[inside > 1e-13 * inside.max()]
+        right = np.ones(len(self._equations))
+        solution = minimise(self._inverse_trace, self._equations, right, products, self._start, _PRECISION, deadline)
+        trace, slopes, _ = self._inverse_trace(solution.x) or (math.nan, self._start, None)
+        rest = slopes + self._equations.T @ solution.equations - products.T @ solution.inequalities
+        unexplained = float(np.maximum(-rest, 0.0) @ self._caps)
+        total = float(solution.equations.sum()) + unexplained
+        bound = trace**2 / total if total > 0 else 1.0
+        return (bound if math.isfinite(bound) else 1.0), solution.x[self._cone.orbits]
+
+    def _inverse_trace(self, entries: Floats) -> tuple[float, Floats, Floats] | None:
+        """Return tr J⁻¹, its gradient and its Hessian by the entries; None unless J is positive definite."""
+        matrix, variables = entries[self._orbits], self._cone.variables
         try:
             np.linalg.cholesky(matrix)
             inverse: Floats = np.linalg.inv(matrix).astype(np.float64)
         except np.linalg.LinAlgError:
             return None
-        square = inverse @ cost @ inverse
-        value = float(np.sum(inverse * cost))
-        return value, -square[rows, columns] * twice, _curvature(inverse, square, rows, columns)
-
-    # v_x·(limit - v_x) ≥ 0 bounds J from the start. The smallest products at some design are likely to be active.
-    upper = np.triu(np.ones((len(faces), len(faces)), dtype=bool))
-    chosen = np.zeros(upper.shape, dtype=bool)
-    values = np.where(upper, faces @ faces.T, np.inf)
-    chosen.ravel()[_smallest(values)] = True
-    chosen[len(slice_.rows) + np.arange(size), len(slice_.rows) + size + np.arange(size)] = True
-    bound = 1.0
-    while True:
-        first, second = (faces[side] for side in np.nonzero(chosen))
-        products = (first[:, rows] * second[:, columns] + first[:, columns] * second[:, rows]) / 2
-        solution = minimise(
-            inverse_trace, averages, ones, products * twice, np.eye(size)[rows, columns], 1e-7, deadline
-        )
-        matrix = solution.x[places]
-        inverse = np.linalg.inv(matrix)
-        explained = np.outer(solution.equations, average)
-        explained = (explained + explained.T) / 2 - (solution.inequalities @ products)[places]
-        rest = scale.T @ (inverse @ cost @ inverse - explained) @ scale
-        unexplained = max(float(np.linalg.eigvalsh(rest).max()), 0.0)
-        before = bound
-        bound = max(
-            bound, float(2 * np.sum(inverse * cost) - solution.equations @ ones - unexplained * limits @ limits)
-        )
-        if deadline.passed:
-            return bound
-        values = np.where(upper & ~chosen, faces @ matrix @ faces.T, np.inf)
-        worst = _smallest(values)
-        worst = worst[values.ravel()[worst] < -_VIOLATED]
-        if not len(worst) or bound < before * (1 + _LEAST_GAIN):
-            return bound
-        chosen.ravel()[worst] = True
-
-
-def _smallest(values: Floats) -> npt.NDArray[np.intp]:
-    """Return the positions of the smallest values, as many as a round adds; sorting all values would take seconds."""
-    flat = values.ravel()
-    return np.argpartition(flat, _ADDED)[:_ADDED] if len(flat) > _ADDED else np.arange(len(flat))
-
-
-def _curvature(inverse: Floats, square: Floats, rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp]) -> Floats:
-    """Return the Hessian of tr J⁻¹ by the entries of J: tr(N²·D·N·D') + tr(N·D·N²·D') for symmetric units D, D'."""
-    total = np.zeros((len(rows), len(rows)))
-    for outer, middle in ((square, inverse), (inverse, square)):
-        for i, j in ((rows, columns), (columns, rows)):
-            for k, last in ((rows, columns), (columns, rows)):
-                total += outer[np.ix_(i, last)] * middle[np.ix_(j, k)]
-    halves = np.where(rows == columns, 0.5, 1.0)  # a diagonal unit is its own transpose and was counted twice
-    return np.asarray(total * np.outer(halves, halves))
+        square = inverse @ inverse
+        flat = self._orbits.ravel()
+        hessian = np.zeros((variables, variables))
+        for number, (rows, columns) in enumerate(self._members):
+            if len(rows):
+                change = inverse[:, rows] @ square[columns]
+                hessian[number] = np.bincount(flat, (change + change.T).ravel(), variables)
+        slopes = -np.bincount(flat, square.ravel(), variables).astype(np.float64)
+        return float(np.trace(inverse)), slopes, hessian

@@ -9,6 +9,7 @@ Values that must be indistinguishable share one coordinate, even if only one dir
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
 
@@ -18,12 +19,14 @@ import numpy.typing as npt
 from sfumato._core import ZERO, Floats, import_late
 from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime
 from sfumato.compiler.solvers.linear_program import LinearProgram
+from sfumato.compiler.solvers.local_search import RaySearch, independent_rules
+from sfumato.compiler.solvers.rays import distinct, weyl_numbers
 from sfumato.compiler.solvers.rules import TOLERANCE, Rules
 from sfumato.compiler.solvers.simplices import Simplices
 from sfumato.errors import LimitExceeded, SolverFailed
 from sfumato.policy import AtLeast, ChiSquare, Known, PairwisePolicy, Policy, Prior, Secret
 
-__all__ = ["FRACTION_WITHIN", "Slice", "distinct", "groups"]
+__all__ = ["FRACTION_WITHIN", "Slice", "groups"]
 
 
 #: Maximum number of values; more would take hours and gigabytes.
@@ -41,6 +44,8 @@ FRACTION_WITHIN = 0.1
 _SHRUNK = (0.1, 0.2, 0.3, 0.45, 0.6, 1.0)
 #: Number of bisections to find the largest simplex within the set.
 _HALVINGS = 40
+#: Number of starts per coordinate of the local search for initial rays.
+_STARTS = 6
 #: Fraction of the time for initial rays in directions other than the axes.
 _STARTS_FRACTION = 0.3
 #: Epsilons are limited to this, so that exponentials fit in double precision; larger ones count as infinite.
@@ -82,8 +87,8 @@ class Slice:
         self.size = len(prior)
         self._compact = rows if compact is None else compact
         self._rules = rules
-        #: Shortest paths between groups under a pairwise policy, from which some vertices follow.
-        self._epsilons = epsilons
+        #: Shortest paths between groups under a pairwise policy, otherwise None.
+        self.epsilons = epsilons
         #: Part of the slice whose rules can be listed; rays in it obey all rules.
         self.within = within
         #: The same slice as a few choices, if the distributions of U form a simplex for each secret. Under a confidence
@@ -91,8 +96,19 @@ class Slice:
         self.simplices = simplices
         #: Whether values share a coordinate although a mechanism could distinguish them below double precision.
         self.is_coarse = False
-        self._program = self.linear_program()
         self._directions = 0
+
+    @functools.cached_property
+    def _program(self) -> LinearProgram:
+        """Solver without limits on directions, created when it is first needed."""
+        return self.linear_program()
+
+    @functools.cached_property
+    def ray_search(self) -> RaySearch | None:
+        """Local search for rays under a pairwise policy with too many vertices to enumerate, otherwise None."""
+        if self.epsilons is None or self.size <= _LARGEST_ENUMERATED:
+            return None
+        return RaySearch(self.epsilons, self.prior)
 
     @classmethod
     def of(cls, policy: Policy, prior: Floats) -> Slice:
@@ -138,8 +154,10 @@ class Slice:
         if np.array_equal(prior, self.prior):
             return self
         within = None if self.within is None else self.within.at(prior)
-        moved = Slice(self.rows, prior, self.group_of, self._compact, self._rules, within, epsilons=self._epsilons)
+        moved = Slice(self.rows, prior, self.group_of, self._compact, self._rules, within, epsilons=self.epsilons)
         moved._directions = self._directions
+        if self.ray_search is not None:
+            moved.ray_search = self.ray_search.at(prior)
         return moved
 
     def without(self, coordinates: npt.NDArray[np.bool_], prior: Floats) -> Slice:
@@ -179,12 +197,13 @@ class Slice:
 
     def _add(self, rows: Floats) -> None:
         """Add rules to the rows and to the solver."""
+        program = self._program
         rows = distinct(rows / np.abs(rows).max(axis=1, keepdims=True))
         self.rows = np.concatenate([self.rows, rows])
         widened = np.zeros((len(rows), self._compact.shape[1]))
         widened[:, : self.size] = rows
         self._compact = np.concatenate([self._compact, widened])
-        self._program.add(widened)
+        program.add(widened)
 
     def obeying(self, rays: Floats, most: int | None = None) -> Floats:
         """Return the rays moved towards the constant vector until they obey all rules; add the violated rules.
@@ -221,9 +240,10 @@ class Slice:
         A pairwise policy needs no program: v_x is greatest at v_z = e^-E(x,z)·v_x and least at v_z = e^E(z,x)·v_x,
         where E is the length of the shortest path.
         """
-        if self._epsilons is not None and self.size > _LARGEST_ENUMERATED:
-            greatest = np.exp(-self._epsilons)
-            least = np.exp(np.minimum(self._epsilons.T, _MOST_EPSILON))[np.isfinite(self._epsilons).all(axis=0)]
+        if self.ray_search is not None:
+            assert self.epsilons is not None
+            greatest = np.exp(-self.epsilons)
+            least = np.exp(np.minimum(self.epsilons.T, _MOST_EPSILON))[np.isfinite(self.epsilons).all(axis=0)]
             vertices = np.concatenate([greatest, least])
             return distinct(np.asarray(vertices / (vertices @ self.prior)[:, None]))
         axes = np.concatenate([np.eye(self.size), -np.eye(self.size)])
@@ -233,14 +253,9 @@ class Slice:
         return distinct(vertices)
 
     def spread_vertices(self, count: int, deadline: Deadline = NEVER) -> Floats:
-        """Return vertices in this many evenly spread new directions; fewer after the deadline.
-
-        The fractional parts of multiples of √prime fill a cube evenly (Weyl), so the search needs no random numbers.
-        """
-        steps = np.sqrt(_primes(self.size))
-        numbers = self._directions + 1 + np.arange(count)
+        """Return vertices in this many evenly spread new directions; fewer after the deadline."""
+        directions = weyl_numbers(self._directions, count, self.size) - 0.5
         self._directions += count
-        directions = np.modf(numbers[:, None] * steps)[0] - 0.5
         return distinct(self.farthest(directions, deadline))
 
     def first_rays(self, deadline: Deadline = NEVER) -> Floats:
@@ -254,7 +269,13 @@ class Slice:
                 return within  # these rays obey every rule
             return distinct(np.concatenate([within, self.obeying(self.axis_vertices(deadline))]))
         vertices = self.axis_vertices(deadline)
-        spread = self.spread_vertices(4 * self.size, deadline.part(_STARTS_FRACTION))
+        if self.ray_search is not None:
+            # Rays of great length inform about all values; under one epsilon they form the best design.
+            starts = self.ray_search.starts(min(_STARTS * self.size, self.ray_search.most_rays()), vertices)
+            part = deadline.part(_STARTS_FRACTION)
+            spread = self.ray_search.climb(starts, np.eye(self.size), np.zeros(self.size), part)
+        else:
+            spread = self.spread_vertices(4 * self.size, deadline.part(_STARTS_FRACTION))
         vertices = distinct(np.concatenate([vertices, spread]))
         centre = np.ones(self.size) / self.prior.sum()
         steps = self._steps_to_faces(vertices, centre)
@@ -292,23 +313,6 @@ class Slice:
             return _enumerate(self.rows, self.prior)
         except SolverFailed:
             return None
-
-
-def distinct(vertices: Floats) -> Floats:
-    """Return the vertices that differ by more than rounding."""
-    _, first = np.unique(np.round(vertices, 9), axis=0, return_index=True)
-    return np.asarray(vertices[np.sort(first)])
-
-
-def _primes(count: int) -> Floats:
-    """Return the first prime numbers."""
-    primes: list[int] = []
-    number = 2
-    while len(primes) < count:
-        if all(number % prime for prime in primes):
-            primes.append(number)
-        number += 1
-    return np.array(primes, dtype=np.float64)
 
 
 def _compact(secret: Secret) -> Floats:
@@ -398,14 +402,8 @@ def _rows(policy: Policy, group_of: npt.NDArray[np.int64], size: int) -> Floats:
     if size == 1:  # rules do not restrict a constant
         return np.zeros((0, 1))
     if isinstance(policy, PairwisePolicy):
-        ratios = np.exp(-_group_epsilons(policy, group_of, size))  # e^-∞ = 0 means no rule
-        follows = np.zeros((size, size), dtype=bool)
-        for middle in range(size):
-            others = np.arange(size) != middle
-            through = np.outer(ratios[:, middle], ratios[middle]) >= ratios * (1 - 1e-12)
-            follows |= through & np.outer(others, others) & (ratios > 0)
-        independent = (ratios > 0) & ~follows & ~np.eye(size, dtype=bool)
-        pairs = np.argwhere(independent)
+        epsilons = _group_epsilons(policy, group_of, size)
+        ratios, pairs = np.exp(-epsilons), np.argwhere(independent_rules(epsilons))
         rows = np.zeros((len(pairs), size))
         # Written as v_z ≥ e^-E·v_x, so that no coefficient exceeds one for any epsilon.
         rows[np.arange(len(pairs)), pairs[:, 1]] = 1.0
