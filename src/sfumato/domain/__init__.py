@@ -16,6 +16,7 @@ from sfumato.domain.domain import Domain, checked_domain
 from sfumato.domain.labelled import (
     align,
     align_table,
+    frame_rows,
     has_labels,
     is_missing,
     labels_domain,
@@ -33,6 +34,7 @@ __all__ = [
     "align_table",
     "checked_distribution",
     "checked_domain",
+    "frame_rows",
     "has_labels",
     "is_missing",
     "labels_domain",

@@ -44,6 +44,7 @@ from sfumato.errors import Description, InvalidInput
 __all__ = [
     "align",
     "align_table",
+    "frame_rows",
     "has_labels",
     "is_missing",
     "labels_domain",
@@ -230,6 +231,14 @@ def unaligned_table(data: Any, subject: str, parameter: str) -> Any:
     if labels and all(isinstance(label, tuple) and len(label) > 1 for label in labels):
         return _rows_of_cells(labels, entries, at)
     return entries
+
+
+def frame_rows(data: Any) -> list[tuple[Any, ...]] | None:
+    """Return the rows of a pandas, polars or Arrow frame as tuples; None for any other object."""
+    if _form(data) not in _FRAMES:
+        return None
+    names, column = _frame(data)
+    return list(zip(*map(column, range(len(names))), strict=True))
 
 
 def has_labels(domain: Domain, data: Any) -> bool:

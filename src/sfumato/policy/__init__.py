@@ -11,10 +11,12 @@ from sfumato.policy.descriptions import PosteriorBound, describe, disclosure_war
 from sfumato.policy.distributions import Anything, AtLeast, Distributions, Known
 from sfumato.policy.document import load_policy, policy_from_dict, save_policy
 from sfumato.policy.epsilon_matrix import EpsilonMatrix
+from sfumato.policy.graph import Graph
 from sfumato.policy.high_low import HighLow
 from sfumato.policy.implication import implies
 from sfumato.policy.metric import Metric
 from sfumato.policy.pairwise import Pairwise, PairwisePolicy
+from sfumato.policy.per_value import PerValue
 from sfumato.policy.prior import Prior
 from sfumato.policy.secret import Secret
 from sfumato.policy.structure import structure_of
@@ -27,12 +29,14 @@ __all__ = [
     "ChiSquare",
     "Distributions",
     "EpsilonMatrix",
+    "Graph",
     "HighLow",
     "Inequality",
     "Known",
     "Metric",
     "Pairwise",
     "PairwisePolicy",
+    "PerValue",
     "Policy",
     "PosteriorBound",
     "Prior",

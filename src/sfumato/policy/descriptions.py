@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Epsilon, Floats
+from sfumato._core import Epsilon, Floats, quantity
 from sfumato.errors import LimitExceeded
 from sfumato.policy.base import Policy
 from sfumato.policy.blocks import Blocks
 from sfumato.policy.distributions import Anything
+from sfumato.policy.graph import Graph
 from sfumato.policy.high_low import HighLow
 from sfumato.policy.implication import binds_nothing
 from sfumato.policy.metric import Metric
 from sfumato.policy.pairwise import Pairwise, PairwisePolicy, representatives
+from sfumato.policy.per_value import PerValue
 from sfumato.policy.prior import Prior
 from sfumato.policy.secret import Secret
 from sfumato.policy.uniform import Uniform
@@ -98,6 +100,51 @@ def _(policy: Blocks) -> str:
     if len(epsilons) < len(set(policy.epsilons)):
         across += "; values of some blocks may be distinguished"
     return f"no report is more than {within} as likely for one value as for another value of the same block{across}."
+
+
+#: For each rule of a PerValue policy: its words, and the function of the two epsilons.
+_COMBINATIONS: dict[str, tuple[str, Callable[[Floats, Floats], Floats]]] = {
+    "min": ("the smaller of the epsilons", np.minimum),
+    "mean": ("the mean of the epsilons", lambda first, second: (first + second) / 2),
+    "max": ("the larger of the epsilons", np.maximum),
+}
+
+
+@describe.register
+def _(policy: PerValue) -> str:
+    if binds_nothing(policy):
+        return _UNCONSTRAINED
+    members: dict[Epsilon, list[object]] = {}
+    for label, epsilon in zip(policy.domain, policy.epsilons, strict=True):
+        members.setdefault(epsilon, []).append(label)
+    levels = sorted(members)
+    shown = [
+        f"{'unlimited' if level.is_infinite else level} for {_named(members[level])}"
+        for level in (levels if len(levels) <= _MOST_NAMED else [levels[0], levels[-1]])
+    ]
+    between = "; " if len(levels) <= _MOST_NAMED else f", and {quantity(len(levels) - 2, 'level')} up to "
+    declared, implied = policy.epsilon_between(*policy.greatest_effective[1]), policy.greatest_effective[0]
+    together = f"; together, these limits keep every pair within epsilon {implied}" if implied < declared else ""
+    return (
+        "no report is more than e^epsilon times as likely for one value as for another, where epsilon is "
+        f"{_COMBINATIONS[policy.rule][0]} of the two values: {between.join(shown)}{together}."
+    )
+
+
+@describe.register
+def _(policy: Graph) -> str:
+    if binds_nothing(policy):
+        return _UNCONSTRAINED
+    levels = sorted({level for _, _, level in policy.edges if not level.is_infinite})
+    factor = _times(levels[0])
+    if len(levels) > 1:
+        factor += f" to {_times(levels[-1])}, depending on the edge,"
+    parts = len(policy.components)
+    apart = f"; the {parts} parts of the graph that no path joins may be distinguished" if parts > 1 else ""
+    return (
+        f"no report is more than {factor} as likely for one value as for a neighbour in a graph with "
+        f"{quantity(len(policy.edges), 'edge')}, and limits add up along paths{apart}."
+    )
 
 
 @describe.register
@@ -280,6 +327,13 @@ def _others(policy: PairwisePolicy) -> Floats:
         within = np.minimum([float(epsilon) for epsilon in policy.epsilons], around)
         in_blocks = (members - 1) * _unlikelier(within) + (size - members) * _unlikelier(across)
         return np.asarray(in_blocks[block_of])
+    if isinstance(policy, PerValue):
+        level = np.array([float(epsilon) for epsilon in policy.epsilons])
+        if policy.rule == "min":
+            level = np.minimum(level, 2 * level.min())  # a path through the value of least epsilon
+        distinct, places, counts = np.unique(level, return_inverse=True, return_counts=True)
+        unlikelier = _unlikelier(_COMBINATIONS[policy.rule][1](distinct[:, None], distinct))
+        return np.asarray((unlikelier @ counts - np.diag(unlikelier))[places])
     if size <= _LARGEST_CLOSED:
         with contextlib.suppress(LimitExceeded):  # epsilons without a common unit
             unlikelier = _unlikelier(policy.effective_epsilon_matrix().floats)

@@ -15,9 +15,11 @@ from sfumato.policy.base import Policy
 from sfumato.policy.blocks import Blocks
 from sfumato.policy.chi_square import ChiSquare
 from sfumato.policy.distributions import Anything, AtLeast, Distributions, Known
+from sfumato.policy.graph import Graph
 from sfumato.policy.high_low import HighLow
 from sfumato.policy.metric import Metric
 from sfumato.policy.pairwise import Pairwise
+from sfumato.policy.per_value import PerValue
 from sfumato.policy.prior import Prior
 from sfumato.policy.secret import Secret
 from sfumato.policy.uniform import Uniform
@@ -29,6 +31,8 @@ _KINDS: dict[str, tuple[Callable[..., Policy], Sequence[str], Sequence[str]]] = 
     "uniform": (Uniform, ("epsilon",), ()),
     "high-low": (HighLow, ("sensitive", "epsilon"), ()),
     "blocks": (Blocks, ("blocks", "epsilon"), ("across",)),
+    "per-value": (PerValue, ("epsilons",), ("rule",)),
+    "graph": (Graph, ("edges",), ("epsilon",)),
     "metric": (Metric, ("distance", "epsilon"), ()),
     "pairwise": (Pairwise, ("matrix",), ()),
     "prior": (Prior, ("prior", "epsilon"), ("side",)),
@@ -90,6 +94,10 @@ def policy_from_dict(document: Mapping[str, Any], base: Path | None = None) -> P
         parameters["blocks"] = [
             [read_label(value) for value in block] if isinstance(block, list) else block
             for block in parameters["blocks"]
+        ]
+    if kind == "graph" and isinstance(parameters["edges"], list):
+        parameters["edges"] = [
+            [*map(read_label, edge[:2]), *edge[2:]] if isinstance(edge, list) else edge for edge in parameters["edges"]
         ]
     return build(domain, **parameters)
 

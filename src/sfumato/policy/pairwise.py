@@ -28,7 +28,7 @@ _LARGEST_REDUCED = 1024
 
 
 class PairwisePolicy(Policy):
-    """Base class of policies whose rules compare pairs of values: Uniform, HighLow, Blocks, Metric, Pairwise.
+    """Base class of policies whose rules compare pairs of values, such as Uniform, Blocks, Metric and Pairwise.
 
     The rule of an ordered pair (x, x') is Q(y|x) ≤ e^E[x,x']·Q(y|x') for every output y, where Q(y|x) is the
     probability of y for value x. E[x,x'] is the *declared* epsilon of the pair. The *effective* epsilon is the smallest
@@ -173,7 +173,7 @@ class PairwisePolicy(Policy):
         if size > LARGEST_DENSE:
             raise LimitExceeded(
                 f"a matrix of epsilons over {size} values exceeds the limit of {LARGEST_DENSE} values. "
-                "Use fewer values, or a Uniform, HighLow or Blocks policy, which needs no matrix."
+                "Use fewer values, or a Uniform, HighLow, Blocks or PerValue policy, which needs no matrix."
             )
         return np.arange(size)
 

@@ -11,6 +11,7 @@ from sfumato.policy.blocks import Blocks
 from sfumato.policy.epsilon_matrix import INFINITE_CODE, LARGEST_DENSE, EpsilonMatrix
 from sfumato.policy.high_low import HighLow
 from sfumato.policy.pairwise import PairwisePolicy
+from sfumato.policy.per_value import PerValue
 from sfumato.policy.uniform import Uniform
 
 __all__ = ["structure_of"]
@@ -60,6 +61,8 @@ def structure_of(policy: Policy) -> Policy:
         return Uniform(policy.domain, policy.epsilon) if is_uniform else policy
     if isinstance(policy, Blocks):
         return _simplest_blocks(policy)
+    if isinstance(policy, PerValue) and policy.rule != "mean":
+        return _simplest_per_value(policy)
     size = len(policy.domain)
     if size > LARGEST_DENSE:
         return policy
@@ -81,6 +84,34 @@ def _simplest_blocks(policy: Blocks) -> Policy:
     around = policy.across + policy.across
     within = {min(e, around) for e, count in zip(policy.epsilons, members.tolist(), strict=True) if count > 1}
     return Uniform(policy.domain, policy.across) if within <= {policy.across} else policy
+
+
+def _simplest_per_value(policy: PerValue) -> Policy:
+    """Return the simplest policy that is equivalent to a minimum or maximum of two epsilons.
+
+    Under "min", the value of greatest epsilon has no effect on any pair, and under "max" the value of least epsilon. If
+    the other values have two effective levels, the values of the inner level form one block and the rest one each.
+    """
+    first = np.unique(policy.classes(), return_index=True)[1]
+    if len(policy.domain) == 1:
+        return Uniform(policy.domain, INFINITE)
+    epsilons = policy.epsilons
+    declared = [epsilons[x] for x in first]
+    most = declared[0] * 2 if policy.rule == "min" else INFINITE
+    levels = [min(level, most) for level in declared]
+    distinct = sorted(set(levels))
+    rank = np.array([distinct.index(level) for level in levels])[policy.classes()]
+    ascending = np.sort(rank)
+    effective = np.unique(ascending[:-1] if policy.rule == "min" else ascending[1:]).tolist()
+    if len(effective) > 2:
+        return policy
+    low, high = distinct[effective[0]], distinct[effective[-1]]
+    if len(effective) == 1:
+        return Uniform(policy.domain, low)
+    together = rank >= effective[1] if policy.rule == "min" else rank <= effective[0]
+    within, across = (high, low) if policy.rule == "min" else (low, high)
+    block_of = np.where(together, 0, np.arange(1, len(rank) + 1))
+    return _simplest_blocks(Blocks(policy.domain, block_of, within, across))
 
 
 def _read(policy: PairwisePolicy, matrix: EpsilonMatrix) -> Policy | None:
