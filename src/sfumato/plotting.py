@@ -179,16 +179,19 @@ def _estimate_title(estimate: Estimate) -> str:
 
 
 def _plot_map(estimate: Estimate) -> Figure:
-    """Plot the frequencies of a grid as a map."""
-    latitudes, longitudes = estimate.domain.edges
+    """Plot the frequencies of a grid as a map, or by row and column if it has no coordinates."""
     rows, columns = estimate.domain.shape
+    is_map = estimate.domain.is_map
+    vertical, horizontal = (
+        estimate.domain.edges if is_map else (np.arange(rows + 1) - 0.5, np.arange(columns + 1) - 0.5)
+    )
     figure, axes = _figure(7.0, max(3.0, 6.0 * rows / columns))
     # Frequencies below the noise are drawn as 0, because a map of noise would mislead.
     shown = np.where(estimate.frequencies > estimate.standard_errors, estimate.frequencies, 0.0)
-    mesh = axes.pcolormesh(longitudes, latitudes, shown.reshape(rows, columns), cmap="Blues")
+    mesh = axes.pcolormesh(horizontal, vertical, shown.reshape(rows, columns), cmap="Blues")
     figure.colorbar(mesh, ax=axes, label="frequency (0 if below one standard error)")
-    axes.set_xlabel("longitude (degrees)")
-    axes.set_ylabel("latitude (degrees)")
+    axes.set_xlabel("longitude (degrees)" if is_map else "column")
+    axes.set_ylabel("latitude (degrees)" if is_map else "row")
     axes.set_title(_estimate_title(estimate))
     return figure
 

@@ -45,8 +45,9 @@ def read_values(
     Nothing is guessed and nothing is dropped: a value that cannot be read raises InvalidInput with its file and row.
 
     ``column`` may be None if the file has only one column. A ``domain`` states which columns to read if ``column`` is
-    None: the factors of a product, or latitude and longitude of a grid. It also states the type of values in CSV and
-    text files: int, float, or bool (``true`` and ``false``). Without a domain they are strings.
+    None: the factors of a product, row and column of a grid, or latitude and longitude of a map. It also states the
+    type of values in CSV and text files: int, float, or bool (``true`` and ``false``). Without a domain they are
+    strings.
     """
     names = _names(column, domain)
     source = source_of(path, _CSV + PARQUET + ARROW + _TEXT)
@@ -79,11 +80,9 @@ def _names(column: str | Sequence[str] | None, domain: Domain | None) -> list[st
         return [column]
     if column is not None:
         return list(column)
-    if domain is not None and domain.kind == "product":
-        return list(domain.factors)
-    if domain is not None and domain.kind == "grid":
-        return ["latitude", "longitude"]
-    return []
+    if domain is None:
+        return []
+    return ["latitude", "longitude"] if domain.is_map else list(domain.factors)
 
 
 def _places(names: list[str], header: Sequence[str], path: str, hint: str = "") -> list[int]:
@@ -193,9 +192,9 @@ def _readers(domain: Domain | None, names: list[str]) -> dict[str, Reader]:
     """Return a function per column that converts its strings to values."""
     if domain is None:
         return dict.fromkeys(names or [""], _as_they_are)
-    if domain.kind == "grid" and len(names) == 2:
+    if domain.is_map and len(names) == 2:
         return dict.fromkeys(names, _READERS[float])
-    if domain.kind == "product" and len(names) == len(domain.factors):
+    if domain.factors and len(names) == len(domain.factors):
         kinds = [type(factor.label(0)) for factor in domain.factors.values()]
         return {name: _READERS.get(kind, _as_they_are) for name, kind in zip(names, kinds, strict=True)}
     return dict.fromkeys(names or [""], _READERS.get(type(domain.label(0)), _as_they_are))

@@ -2,7 +2,8 @@
 
     Domain(["a", "b", "c"])                                            labels of one type
     Domain.range(1000)                                                 the ints 0..999, not stored one by one
-    Domain.grid(latitude=(s, n), longitude=(w, e), rows=8, columns=9)  the cells of a map
+    Domain.grid(8, 9)                                                  the cells of a board with 8 rows
+    Domain.grid(8, 9, latitude=(s, n), longitude=(w, e))               the cells of a map
     Domain.product(S=["yes", "no"], U=Domain.range(12))                tuples; the last factor varies fastest
 
 The index of a label is its position in that order. ``encode`` converts columns of values to indices. It rejects every

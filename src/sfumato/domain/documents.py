@@ -17,7 +17,7 @@ from sfumato.domain.refusals import At, listing
 
 #: Keys that describe a domain, each with the optional key that may accompany it.
 _COMPANIONS = {"values": None, "size": None, "grid": None, "product": "order", "file": "column"}
-_GRID_KEYS = ("latitude", "longitude", "rows", "columns")
+_MAP_KEYS, _GRID_KEYS = ("latitude", "longitude"), ("rows", "columns")
 
 
 def read_document(value: object, base: Path | None, at: At) -> DomainKind:
@@ -47,8 +47,15 @@ def read_document(value: object, base: Path | None, at: At) -> DomainKind:
 
 def _read_grid(value: object, at: At) -> DomainKind:
     """Read the ``grid`` key of a document."""
-    content = check_keys(at.subject, at.parameter, value, required=_GRID_KEYS)
-    latitude, longitude, rows, columns = (content[key] for key in _GRID_KEYS)
+    is_map = isinstance(value, Mapping) and any(key in value for key in _MAP_KEYS)
+    content = check_keys(
+        at.subject,
+        at.parameter,
+        value,
+        required=(*_MAP_KEYS, *_GRID_KEYS) if is_map else _GRID_KEYS,
+        optional=() if is_map else _MAP_KEYS,
+    )
+    latitude, longitude, rows, columns = (content.get(key) for key in (*_MAP_KEYS, *_GRID_KEYS))
     return grid_of(latitude, longitude, rows, columns, at.item)
 
 

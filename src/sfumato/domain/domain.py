@@ -90,32 +90,34 @@ class Domain:
     @classmethod
     def grid(
         cls,
-        *,
-        latitude: Sequence[float],
-        longitude: Sequence[float],
         rows: int,
         columns: int,
+        *,
+        latitude: Sequence[float] | None = None,
+        longitude: Sequence[float] | None = None,
     ) -> Domain:
-        """Return the domain of the cells of a map.
+        """Return the domain of the cells of a grid, on a map or without coordinates.
 
-        Cells are ordered row by row, starting in the south-west. The label of a cell is ``(row, column)``. Each cell
-        contains its south and west edges; the last row and column also contain the outermost north and east edges.
+        Cells are ordered row by row. The label of a cell is ``(row, column)``. On a map, the first row is the
+        southernmost and the first column the westernmost. Each cell contains its south and west edges; the last row and
+        column also contain the outermost north and east edges.
 
         Parameters
         ----------
-        latitude
-            Southern and northern bound in degrees.
-        longitude
-            Western and eastern bound in degrees.
         rows
             Number of rows.
         columns
             Number of columns.
+        latitude
+            Southern and northern bound of a map in degrees; None for a grid without coordinates.
+        longitude
+            Western and eastern bound of a map in degrees; None for a grid without coordinates.
 
         Returns
         -------
         Domain
-            A domain of kind ``"grid"``; :meth:`encode` takes points ``(latitude, longitude)``.
+            A domain of kind ``"grid"``. On a map, :meth:`encode` takes points ``(latitude, longitude)``. Without
+            coordinates it takes cells ``(row, column)``, and the grid has the factors ``row`` and ``column``.
 
         Notes
         -----
@@ -126,6 +128,8 @@ class Domain:
         >>> city = Domain.grid(latitude=(48.0, 48.2), longitude=(16.2, 16.6), rows=2, columns=4)
         >>> city.label(city.encode_one((48.15, 16.25)))
         (1, 0)
+        >>> Domain.grid(8, 8).encode([(0, 0), (7, 7)])
+        array([ 0, 63])
         """
         return cls._of(grid_of(latitude, longitude, rows, columns, lambda name: At("Domain.grid", name)))
 
@@ -217,23 +221,31 @@ class Domain:
 
     @property
     def factors(self) -> dict[str, Domain]:
-        """The domains of the attributes of a product by name, in order; an empty dict for other domains."""
-        if self._kind.name != "product" or not isinstance(self._kind, Product):  # Grid is a subclass of Product
+        """The domains of the attributes by name, in order; an empty dict for domains without attributes.
+
+        A product has its factors, and a grid without coordinates has ``row`` and ``column``.
+        """
+        if isinstance(self._kind, Grid) or not isinstance(self._kind, Product):  # Grid is a subclass of Product
             return {}
         return {name: Domain._of(kind) for name, kind in self._kind.factors.items()}
 
     @property
+    def is_map(self) -> bool:
+        """Whether the domain is a grid with latitude and longitude, so that values are points on a map."""
+        return isinstance(self._kind, Grid)
+
+    @property
     def edges(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """The latitudes and longitudes of the edges between the cells of a grid, in degrees, ascending.
+        """The latitudes and longitudes of the edges between the cells of a map, in degrees, ascending.
 
         The first array has one entry more than the grid has rows, the second one more than it has columns. Other
-        domains raise :class:`InvalidInput`.
+        domains, and grids without coordinates, raise :class:`InvalidInput`.
         """
         grid = self._grid_only("edges")
         return grid.latitude.edges, grid.longitude.edges
 
     def centres(self) -> npt.NDArray[np.float64]:
-        """Return the latitude and longitude of the centre of each cell of a grid.
+        """Return the latitude and longitude of the centre of each cell of a map.
 
         Returns
         -------
@@ -243,7 +255,7 @@ class Domain:
         Raises
         ------
         InvalidInput
-            If the domain is not a grid.
+            If the domain is not a grid with latitude and longitude.
         """
         return self._grid_only("centres").centres()
 
@@ -251,7 +263,11 @@ class Domain:
         """Return the grid, or reject a domain of another kind."""
         if not isinstance(self._kind, Grid):
             raise InvalidInput(
-                f"Domain.{property_name}", "domain", "be a grid", self, hint="Build the domain with Domain.grid."
+                f"Domain.{property_name}",
+                "domain",
+                "be a grid with latitude and longitude",
+                self,
+                hint="Build the domain with Domain.grid, and pass latitude and longitude.",
             )
         return self._kind
 
@@ -296,9 +312,9 @@ class Domain:
         Parameters
         ----------
         values
-            A list, or a NumPy, Arrow, pandas or polars column of labels. A grid takes points ``(latitude, longitude)``
-            in degrees, and a product takes tuples. Both also take a table (mapping, DataFrame, Arrow table) with one
-            column per part. A bool is never accepted as an int.
+            A list, or a NumPy, Arrow, pandas or polars column of labels. A map takes points ``(latitude, longitude)``
+            in degrees; a product and a grid without coordinates take tuples. All three also take a table (mapping,
+            DataFrame, Arrow table) with one column per part. A bool is never accepted as an int.
         first_row
             Number of the first row in error messages, if ``values`` is a piece of a longer column.
         copy

@@ -856,7 +856,7 @@ def value_table(domain: Domain, columns: Mapping[str, Floats]) -> dict[str, Any]
     """Return the columns of a table with one row per value: labels, numbers, and coordinates or attributes."""
     labels = list(domain.labels)
     table: dict[str, Any] = {"value": labels, **columns}
-    if domain.kind == "grid":
+    if domain.is_map:
         table["latitude"], table["longitude"] = domain.centres().T
     for axis, name in enumerate(domain.factors):
         taken = {*_RESERVED, *table, *list(domain.factors)[axis + 1 :]}

@@ -31,10 +31,10 @@ _KINDS: dict[str, tuple[Callable[..., Policy], Sequence[str], Sequence[str]]] = 
     "uniform": (Uniform, ("epsilon",), ()),
     "high-low": (HighLow, ("sensitive", "epsilon"), ()),
     "blocks": (Blocks, ("blocks", "epsilon"), ("across",)),
-    "per-value": (PerValue, ("epsilons",), ("rule",)),
-    "graph": (Graph, ("edges",), ("epsilon",)),
     "metric": (Metric, ("distance", "epsilon"), ()),
     "pairwise": (Pairwise, ("matrix",), ()),
+    "per-value": (PerValue, ("epsilons",), ("rule",)),
+    "graph": (Graph, ("edges",), ("epsilon",)),
     "prior": (Prior, ("prior", "epsilon"), ("side",)),
     "secret": (Secret, ("secret", "epsilon", "distributions"), ()),
 }

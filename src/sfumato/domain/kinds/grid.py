@@ -1,4 +1,4 @@
-"""Grids: the cells of a map; values are points, which belong to cells."""
+"""Grids: cells in rows and columns; on a map, values are points, which belong to cells."""
 
 from __future__ import annotations
 
@@ -111,6 +111,21 @@ class Grid(Product):
         return ("latitude", self.latitude), ("longitude", self.longitude)
 
 
+class Board(Product):
+    """Cells in rows and columns without a place on a map: values are the labels (row, column)."""
+
+    name = "grid"
+
+    def __init__(self, rows: int, columns: int) -> None:
+        super().__init__({"row": Counted(rows), "column": Counted(columns)})
+
+    def document(self) -> dict[str, Any]:
+        return {"grid": {"rows": self.shape[0], "columns": self.shape[1]}}
+
+    def text(self) -> str:
+        return f"Domain.grid(rows={self.shape[0]}, columns={self.shape[1]})"
+
+
 def grid_of(
     latitude: object,
     longitude: object,
@@ -118,13 +133,24 @@ def grid_of(
     columns: object,
     at: Callable[[str], At],
 ) -> DomainKind:
-    """Return the grid with these bounds; ``at`` maps a parameter's name to its place in messages."""
-    south_north = _axis(latitude, 90, checked_size(rows, at("rows")), at("latitude"), at("rows"))
-    west_east = _axis(longitude, 180, checked_size(columns, at("columns")), at("longitude"), at("columns"))
-    if south_north.size * west_east.size > LARGEST:
-        cells = (south_north.size, west_east.size)
-        raise at("rows").error("be at most 2**31 when multiplied by columns", cells)
-    return Grid(south_north, west_east)
+    """Return the grid with these bounds, or without bounds if both are None.
+
+    ``at`` maps a parameter's name to its place in messages.
+    """
+    shape = checked_size(rows, at("rows")), checked_size(columns, at("columns"))
+    if latitude is None and longitude is None:
+        kind: DomainKind = Board(*shape)
+    else:
+        for name, bounds in (("latitude", latitude), ("longitude", longitude)):
+            if bounds is None:
+                raise at(name).error("be given together with the other bounds, or not at all", None)
+        kind = Grid(
+            _axis(latitude, 90, shape[0], at("latitude"), at("rows")),
+            _axis(longitude, 180, shape[1], at("longitude"), at("columns")),
+        )
+    if kind.size > LARGEST:
+        raise at("rows").error("be at most 2**31 when multiplied by columns", shape)
+    return kind
 
 
 def _axis(bounds: object, most: int, steps: int, at: At, steps_at: At) -> Axis:
