@@ -15,7 +15,6 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +22,7 @@ from typing import Any, TextIO
 
 from sfumato._core import quantity
 from sfumato.collecting import ARROW, PARQUET, STREAM, Source, open_columns, source_of
-from sfumato.domain import Domain
+from sfumato.domain import STRING_READERS, Domain
 from sfumato.errors import Description, InvalidInput
 
 __all__ = ["read_values"]
@@ -184,9 +183,6 @@ def _csv_rows(lines: Any, width: int, path: str, row: int) -> list[list[str]]:
 
 Reader = Callable[[list[str], str, str, int], list[Any]]
 
-_INT = re.compile(r"0|-?[1-9][0-9]{0,999}", re.ASCII)
-_FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
-
 
 def _readers(domain: Domain | None, names: list[str]) -> dict[str, Reader]:
     """Return a function per column that converts its strings to values."""
@@ -219,13 +215,4 @@ def _reader(read: Callable[[str], Any], must: str) -> Reader:
     return read_all
 
 
-def _bool(string: str) -> bool | None:
-    """Read ``true`` or ``false``."""
-    return {"true": True, "false": False}.get(string.lower())
-
-
-_READERS: dict[type, Reader] = {
-    int: _reader(lambda string: int(string) if _INT.fullmatch(string) else None, "be a whole number in plain digits"),
-    float: _reader(lambda string: float(string) if _FLOAT.fullmatch(string) else None, "be a number"),
-    bool: _reader(_bool, "be true or false"),
-}
+_READERS = {scalar: _reader(read, must) for scalar, (read, must) in STRING_READERS.items()}

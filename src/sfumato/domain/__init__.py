@@ -54,4 +54,7 @@ from sfumato.domain.columns import (
     library as library,
     read_column as read_column,
 )
+from sfumato.domain.entries import read_entries as read_entries
+from sfumato.domain.label_files import relative_path as relative_path
 from sfumato.domain.refusals import At as At
+from sfumato.domain.scalars import STRING_READERS as STRING_READERS

@@ -47,6 +47,7 @@ __all__ = [
     "frame_rows",
     "has_labels",
     "is_missing",
+    "label_parts",
     "labels_domain",
     "read_mapping",
     "read_numbers",
@@ -405,7 +406,7 @@ def _pairs_of_keys(data: Any, form: str | None) -> Pairs:
 def _pairs_of_frame(domain: Domain, data: Any, at: At) -> Pairs:
     """Return labels and entries of a frame: labels are in the first column, or in columns named like factors."""
     names, column = _frame(data)
-    parts = _parts(domain)
+    parts = label_parts(domain)
     if parts and len(names) == len(parts) + 1 and all(names.count(part) == 1 for part in parts):
         places = [names.index(part) for part in parts]
         (other,) = set(range(len(names))) - set(places)
@@ -417,7 +418,7 @@ def _pairs_of_frame(domain: Domain, data: Any, at: At) -> Pairs:
     return column(0), column(1)
 
 
-def _parts(domain: Domain) -> list[str]:
+def label_parts(domain: Domain) -> list[str]:
     """Return the names of the parts of labels that are tuples; an empty list for other labels."""
     kind = domain._kind.by_label
     return list(kind.factors) if isinstance(kind, Product) else []
@@ -425,7 +426,7 @@ def _parts(domain: Domain) -> list[str]:
 
 def _in_factor_order(domain: Domain, labels: list[Any], names: Sequence[Hashable], at: At) -> list[Any]:
     """Return tuples with their parts in the order of the factors, if the index levels are named like factors."""
-    parts = _parts(domain)
+    parts = label_parts(domain)
     if not parts or not set(names) & set(parts):
         return labels
     if sorted(map(repr, names)) != sorted(map(repr, parts)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import TypeAlias, cast
 
@@ -85,3 +86,20 @@ def reader_for(signature: Signature) -> Callable[[object], Label | None]:
         return plain[1] if plain is not None and plain[0] in accepted else None
 
     return read
+
+
+_INT = re.compile(r"0|-?[1-9][0-9]{0,999}", re.ASCII)
+_FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
+
+
+def _bool(string: str) -> bool | None:
+    """Read ``true`` or ``false``."""
+    return {"true": True, "false": False}.get(string.lower())
+
+
+#: For each type of label but strings: a function that converts a string or returns None, and the requirement in words.
+STRING_READERS: dict[type, tuple[Callable[[str], Label | None], str]] = {
+    int: (lambda string: int(string) if _INT.fullmatch(string) else None, "be a whole number in plain digits"),
+    float: (lambda string: float(string) if _FLOAT.fullmatch(string) else None, "be a number"),
+    bool: (_bool, "be true or false"),
+}

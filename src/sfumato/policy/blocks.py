@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import INFINITE, ZERO, Epsilon, EpsilonLike, quantity, read_list
-from sfumato.domain import Domain, align, checked_domain, has_labels, is_missing
+from sfumato.domain import Domain, align, checked_domain, has_labels, is_missing, read_entries
 from sfumato.errors import Description, InvalidInput
 from sfumato.policy.base import Policy
 from sfumato.policy.epsilon_matrix import EpsilonMatrix
@@ -72,6 +73,64 @@ class Blocks(PairwisePolicy):
         self._block_of = renumbered[labels]
         self._epsilons = tuple(epsilons[block] for block in order)
         self.across = Epsilon(across, subject="Blocks", parameter="across")
+
+    @classmethod
+    def from_csv(
+        cls,
+        domain: Domain,
+        path: Path | str,
+        epsilon: EpsilonLike | Sequence[EpsilonLike],
+        across: EpsilonLike = INFINITE,
+        *,
+        column: str | None = None,
+        value: str | Sequence[str] | None = None,
+    ) -> Blocks:
+        """Return the policy whose blocks are in a CSV file with one line per value, such as the district of each place.
+
+        The file has a header, and each value of the domain is on exactly one line. Blank lines are ignored.
+
+        Parameters
+        ----------
+        domain
+            The values.
+        path
+            The CSV file, in UTF-8.
+        epsilon
+            Privacy level within blocks: one for all, or one per block in the order in which blocks appear in the
+            domain.
+        across
+            Privacy level between values of different blocks.
+        column
+            Name of the column with the blocks. It may be None if only one column remains.
+        value
+            Name of the column with the values, or a list with one column per part of values that are tuples. If it is
+            None, the columns named like the factors of a product are read, or ``row`` and ``column`` of a grid. For
+            other domains it is the only other column, or the first one of two if ``column`` is None too.
+
+        Returns
+        -------
+        Blocks
+            The policy.
+
+        Raises
+        ------
+        InvalidInput
+            If the file cannot be read, if a line has no value or no block, names an unknown value or repeats one, or if
+            a value of the domain has no line. The message names the file and the line.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> from sfumato import Domain
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "districts.csv")
+        ...     _ = path.write_text("place,district\\nharbour,city\\ncastle,hills\\nstation,city\\n")
+        ...     policy = Blocks.from_csv(Domain(["harbour", "station", "castle"]), path, 1)
+        >>> policy.block_of
+        array([0, 0, 1])
+        """
+        labels = read_entries(checked_domain("Blocks", domain), Path(path), column, value)
+        return cls(domain, labels, epsilon, across)
 
     @property
     def block_of(self) -> npt.NDArray[np.int64]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato._core import check_keys, did_you_mean, read_label
-from sfumato.domain import Domain
+from sfumato.domain import At, Domain, read_entries, relative_path
 from sfumato.errors import Description, InvalidInput, UnknownSpec, file_error
 from sfumato.policy.base import Policy
 from sfumato.policy.blocks import Blocks
@@ -48,8 +48,8 @@ def policy_from_dict(document: Mapping[str, Any], base: Path | None = None) -> P
     document
         A mapping with the keys ``"domain"`` and ``"policy"``, as :meth:`Policy.to_dict` returns it.
     base
-        Folder of the label files that the domain names with the key ``"file"``. If it is None, such a domain is
-        rejected.
+        Folder of the files that the domain or the blocks name with the key ``"file"``. If it is None, documents that
+        name files are rejected.
 
     Returns
     -------
@@ -90,16 +90,27 @@ def policy_from_dict(document: Mapping[str, Any], base: Path | None = None) -> P
     # Labels that are tuples (cells of a grid, members of a product) are arrays in a document.
     if kind == "high-low" and isinstance(parameters["sensitive"], list):
         parameters["sensitive"] = [read_label(value) for value in parameters["sensitive"]]
-    if kind == "blocks" and isinstance(parameters["blocks"], list):
-        parameters["blocks"] = [
-            [read_label(value) for value in block] if isinstance(block, list) else block
-            for block in parameters["blocks"]
-        ]
+    if kind == "blocks":
+        parameters["blocks"] = _blocks(parameters["blocks"], domain, base)
     if kind == "graph" and isinstance(parameters["edges"], list):
         parameters["edges"] = [
             [*map(read_label, edge[:2]), *edge[2:]] if isinstance(edge, list) else edge for edge in parameters["edges"]
         ]
     return build(domain, **parameters)
+
+
+def _blocks(document: Any, domain: Domain, base: Path | None) -> Any:
+    """Return blocks from a document: lists of values, block labels, or the name of a CSV file."""
+    if isinstance(document, list):
+        return [[read_label(value) for value in block] if isinstance(block, list) else block for block in document]
+    # A mapping from values to block labels may have the value "file".
+    if isinstance(document, Mapping) and isinstance(document.get("file"), str) and "file" not in domain:
+        keys = check_keys(
+            "[policy] of kind blocks", "blocks", document, required=["file"], optional=["column", "value"]
+        )
+        path = relative_path(keys["file"], base, At("[policy] of kind blocks", "blocks['file']"))
+        return read_entries(domain, path, keys.get("column"), keys.get("value"))
+    return document
 
 
 def _distributions(document: Any) -> Distributions:
@@ -127,8 +138,8 @@ def load_policy(path: str | Path) -> Policy:
     Parameters
     ----------
     path
-        A JSON file if the name ends in ``.json``, otherwise a TOML file. Label files that the policy names are relative
-        to its folder.
+        A JSON file if the name ends in ``.json``, otherwise a TOML file. Label files and CSV files that the policy
+        names are relative to its folder.
 
     Returns
     -------

@@ -84,7 +84,7 @@ class PerValue(PairwisePolicy):
         self, domain: Domain, epsilons: Sequence[EpsilonLike] | Mapping[Any, EpsilonLike], rule: str = "min"
     ) -> None:
         self.domain = checked_domain("PerValue", domain)
-        if not isinstance(rule, str) or rule not in _RULES:
+        if rule not in _RULES:
             must = f"be one of {', '.join(_RULES)}{did_you_mean(rule, _RULES)}"
             raise InvalidInput("PerValue", "rule", must, rule)
         self.rule = rule

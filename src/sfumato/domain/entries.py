@@ -1,0 +1,102 @@
+"""Read CSV files that have one line per value of a domain, such as the district of each place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sfumato._core import quantity, read_list
+from sfumato.domain.domain import Domain
+from sfumato.domain.label_files import csv_lines
+from sfumato.domain.labelled import label_parts
+from sfumato.domain.refusals import At, listing
+from sfumato.domain.scalars import STRING_READERS, Label
+from sfumato.errors import Description, InvalidInput
+
+__all__ = ["read_entries"]
+
+
+def read_entries(
+    domain: Domain, path: Path, column: str | None = None, value: str | Sequence[str] | None = None
+) -> list[str]:
+    """Return the cell of one column for each value of a domain, in domain order.
+
+    ``column`` is the column of the entries, and ``value`` the column of the values, or one column per part of values
+    that are tuples. Either may be None if the other columns leave one choice. Errors name the file and the line.
+    """
+    shown = str(path)
+    with csv_lines(path, At(shown, "the file")) as lines:
+        header: list[str] = next(lines, [])
+        values, entry = _columns(domain, header, column, value, shown)
+        entries: dict[int, tuple[str, int]] = {}
+        for cells in lines:
+            if not cells:
+                continue
+            line = f"line {lines.line_num}"
+            if len(cells) != len(header):
+                must = f"have {quantity(len(header), 'cell')}, one per column of the header"
+                raise InvalidInput(shown, line, must, Description(quantity(len(cells), "cell")))
+            for place in (*values, entry):
+                if not cells[place]:
+                    raise InvalidInput(shown, line, f"have an entry in the column {header[place]!r}", cells)
+            label = _label(domain, [cells[place] for place in values])
+            if label is None or label not in domain:
+                got = [cells[place] for place in values]
+                must = "name a value of the domain"
+                raise InvalidInput(shown, line, must, got[0] if len(got) == 1 else tuple(got))
+            index = domain.index(label)
+            if index in entries:
+                got_twice = Description(f"{label!r}, which line {entries[index][1]} names too")
+                raise InvalidInput(shown, line, "name a value that no other line names", got_twice)
+            entries[index] = cells[entry], lines.line_num
+    missing = [domain.label(x) for x in range(len(domain)) if x not in entries]
+    if missing:
+        got_missing = Description(f"no line for {listing(missing, most=3)}")
+        raise InvalidInput(shown, "the file", "have a line for every value of the domain", got_missing)
+    return [entries[x][0] for x in range(len(domain))]
+
+
+def _columns(domain: Domain, header: list[str], column: Any, value: Any, shown: str) -> tuple[list[int], int]:
+    """Return the positions of the columns of values, and of the column of entries."""
+    if value is None:
+        names: list[Any] = label_parts(domain)
+    else:
+        must = "be the name of a column, or a list of names"
+        names = [value] if isinstance(value, str) else read_list(shown, "the column of the values", must, value)
+    for name in [*names, *([] if column is None else [column])]:
+        if not isinstance(name, str) or header.count(name) != 1:
+            raise InvalidInput(shown, "the column", f"occur once in the header {header}", name)
+    if not names:
+        others = [name for name in header if name != column]
+        if len(others) != (2 if column is None else 1):
+            hint = "Name the column of the values and the column of the entries."
+            raise InvalidInput(shown, "the header", "leave one choice for the columns", header, hint=hint)
+        names = others[:1]
+    label = domain.label(0)
+    parts = len(label) if isinstance(label, tuple) else 1
+    if len(names) != parts:
+        must = f"be {quantity(parts, 'column')}, one per part of a value"
+        raise InvalidInput(shown, "the columns of the values", must, names)
+    if column is None:
+        others = [name for name in header if name not in names]
+        if len(others) != 1:
+            raise InvalidInput(shown, "the column of the entries", f"be named, one of {listing(others)}", None)
+        column = others[0]
+    elif column in names:
+        raise InvalidInput(shown, "the column of the entries", "differ from the columns of the values", column)
+    return [header.index(name) for name in names], header.index(column)
+
+
+def _label(domain: Domain, cells: list[str]) -> Label | None:
+    """Return the label that cells spell, or None if a cell does not have the type of the labels."""
+    label = domain.label(0)
+    if not isinstance(label, tuple):
+        return _read(type(label), cells[0])
+    parts = [_read(type(part), cell) for part, cell in zip(label, cells, strict=True)]
+    return None if None in parts else tuple(part for part in parts if part is not None)
+
+
+def _read(scalar: type, cell: str) -> Label | None:
+    """Return the label of a type that a cell spells, or None."""
+    return STRING_READERS[scalar][0](cell) if scalar in STRING_READERS else cell
