@@ -175,7 +175,9 @@ def _(policy: Prior) -> str:
     if policy.epsilon.is_infinite:
         return _UNCONSTRAINED
     verb = {"both": "raises or lowers", "upper": "raises", "lower": "lowers"}[policy.side]
-    return f"no report {verb} the prior probability of any value by a factor of more than {_factor(policy.epsilon)}."
+    leakage = ", which limits the pointwise maximal leakage" if policy.side == "upper" else ""
+    factor = _factor(policy.epsilon)
+    return f"no report {verb} the prior probability of any value by a factor of more than {factor}{leakage}."
 
 
 @describe.register

@@ -63,7 +63,8 @@ class Prior(Policy):
     side
         ``"both"`` limits, or only one of them, which is much weaker:
 
-        - ``"upper"``: no report makes a value more than e^ε times as probable, but a report may rule a value out.
+        - ``"upper"``: no report makes a value more than e^ε times as probable, but a report may rule a value out. This
+          is a limit on pointwise maximal leakage; see :meth:`maximal_leakage`.
         - ``"lower"``: no report makes a value less than e^-ε times as probable, but a report may make an improbable
           value nearly certain.
 
@@ -98,6 +99,48 @@ class Prior(Policy):
         self.prior = read_distribution("Prior", "prior", prior, domain)
         self.epsilon = Epsilon(epsilon, subject="Prior")
         self.side = side
+
+    @classmethod
+    def maximal_leakage(cls, domain: Domain, prior: Sequence[Any] | Mapping[Any, Any], epsilon: EpsilonLike) -> Prior:
+        """Return the policy that limits pointwise maximal leakage (PML): a ``Prior`` policy with the upper side.
+
+        The leakage of a report limits what any observer can gain from it. However an observer guesses a property of the
+        value, the report multiplies the expected gain of the best guess by at most e^ε.
+
+        Parameters
+        ----------
+        domain
+            The values.
+        prior
+            Probability of each value, as for :class:`Prior`.
+        epsilon
+            Greatest leakage of a report in nats, in any form that :class:`Epsilon` accepts.
+
+        Returns
+        -------
+        Prior
+            The same policy as ``Prior(domain, prior, epsilon, side="upper")``.
+
+        Notes
+        -----
+        Let Q(y|x) be the probability of output y for value x, and m(y) its average over the prior. The leakage of y is
+        ln(max_x Q(y|x)/m(y)), and the policy keeps it at or below ε for every output y (Saeidian et al. 2023, Pointwise
+        Maximal Leakage). The definition takes the maximum over values of positive prior; this policy also protects the
+        others.
+
+        Let p(x) be the prior. If e^ε·(1 - p(x)) ≤ 1 for all x, an optimal mechanism has one output per value, with
+        Q(y|x) = e^ε·p(y) for y ≠ x and Q(x|x) = 1 - e^ε·(1 - p(x)) (Grosse, Saeidian and Oechtering 2024, Extremal
+        Mechanisms for Pointwise Maximal Leakage). The output x then makes the value x less probable and all others more
+        probable. :func:`optimal` finds mechanisms of the same information for this ε, and optima for every ε.
+
+        Examples
+        --------
+        >>> from sfumato import Domain
+        >>> policy = Prior.maximal_leakage(Domain(["no", "yes"]), ["0.9", "0.1"], "ln 2")
+        >>> policy.side, policy.allows([0, 1]), policy.allows([1, 0])
+        ('upper', False, True)
+        """
+        return cls(domain, prior, epsilon, "upper")
 
     def inequalities(self) -> Iterator[Inequality]:
         if self.epsilon.is_infinite:
