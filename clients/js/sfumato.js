@@ -699,15 +699,30 @@ function factorOf({ names = [], sizes = [] }, name) {
 	return (x = 0) => Math.floor(x / after) % sizes[at]
 }
 
+/** Coordinates of all values. @param {any} domain document @returns {any[][]} */
+const pointsOf = ({ values, size, grid, product, order }) => values ? values.map((/** @type {any} */ value) => [value].flat()) : size ? indices(size).map((x) => [x])
+	: (grid ? [{ size: grid.rows }, { size: grid.columns }] : order.map((/** @type {string} */ name) => product[name]))
+		.reduce((/** @type {any[][]} */ all, /** @type {any} */ factor) => all.flatMap((point) => pointsOf(factor).map((more) => [...point, ...more])), [[]])
+
+/** The square root, rounded down to millionths. */
+function rootOf(whole = 0) {
+	const scaled = BigInt(whole) * 10n ** 12n
+	let root = BigInt(Math.floor(Math.sqrt(whole) * 1e6))
+	while (root * root > scaled) root--
+	while ((root + 1n) ** 2n <= scaled) root++
+	return Number(root) / 1e6
+}
+
 /** @param {any} distance @param {any} domain document @returns {(x: number, other: number) => number} */
 function distanceOf(distance, domain) {
 	if (Array.isArray(distance)) return (x, other) => readLevel(distance[x][other])
 	if (distance === "discrete") return () => 1
-	if (distance === "absolute") {
-		const at = domain.values ?? indices(domain.size)
-		return (x, other) => Math.abs(at[x] - at[other])
+	if (["absolute", "manhattan", "euclidean"].includes(distance) && !domain.grid?.latitude) {
+		const points = pointsOf(domain), whole = points.flat().every(Number.isSafeInteger), steps = (x = 0, other = 0) => points[x].map((at, i) => Math.abs(at - points[other][i]))
+		if (distance !== "euclidean") return (x, other) => total(steps(x, other))
+		if (whole) return (x, other) => rootOf(total(steps(x, other).map((step) => step * step)))
 	}
-	if (distance !== "km" || !domain.grid) refuse("distance", "be discrete, absolute, a matrix, or km on a grid", distance, "UnknownSpec")
+	if (distance !== "km" || !domain.grid?.latitude) refuse("distance", "be discrete, a matrix, km on a map, absolute or manhattan between numbers, or euclidean between integers", distance, "UnknownSpec")
 	const { rows, columns: across, latitude, longitude } = domain.grid
 	const centre = ([low = 0, high = 0], i = 0, n = 1) => ((low + ((high - low) * (2 * i + 1)) / (2 * n)) * Math.PI) / 180
 	return (x, other) => {
@@ -718,6 +733,9 @@ function distanceOf(distance, domain) {
 	}
 }
 
+/** Levels of pairs from those of their values. @type {Record<string, (a: number, b: number) => number>} */
+const RULES = { min: Math.min, max: Math.max, mean: (a, b) => (a + b) / 2 }
+
 /** The limits of a policy on pairs; undefined for a prior policy. @param {any} document @param {Domain} domain @returns {Limits | undefined} */
 function limitsOf({ domain: document, policy: p }, domain) {
 	if (p.kind === "pairwise") return { classOf: (x) => x, limit: (x, other) => readLevel(p.matrix[x][other]) }
@@ -726,6 +744,17 @@ function limitsOf({ domain: document, policy: p }, domain) {
 		// Blocks are numbered in the order of their first values.
 		const numbers = new Map(), block = each(p.blocks, (label) => numbers.get(label) ?? numbers.set(label, numbers.size).size - 1, domain.size)
 		return { classOf: (x) => block[x], limit: (x, other) => (block[x] !== block[other] ? across : epsilon.length > 1 ? epsilon[block[x]] ?? 0 : epsilon[0]) }
+	}
+	if (p.kind === "per-value") {
+		const levels = each(p.epsilons, readLevel, domain.size), rule = named(RULES, p.rule ?? "min", "the rule")
+		return { classOf: (x) => levels[x], limit: (x, other) => rule(levels[x], levels[other]) }
+	}
+	if (p.kind === "graph") {
+		const edges = new Map(each(p.edges, ([value, other, level = p.epsilon]) => {
+			const places = [value, other].map(domain.place).sort((a, b) => a - b)
+			return [places[0] < 0 ? refuse("edges", "join values of the domain", [value, other]) : `${places}`, readLevel(level)]
+		}))
+		return { classOf: (x) => x, limit: (x, other) => edges.get(`${[Math.min(x, other), Math.max(x, other)]}`) ?? Infinity }
 	}
 	const epsilon = readLevel(p.epsilon)
 	if (p.kind === "uniform") return { classOf: () => 0, limit: () => epsilon }

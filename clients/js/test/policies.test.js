@@ -54,6 +54,8 @@ test("the identity is rejected under every policy with a requirement", () => {
 		{ kind: "blocks", blocks: [0, 0, 1, 1], epsilon: "1" },
 		{ kind: "metric", distance: "discrete", epsilon: "1" },
 		{ kind: "pairwise", matrix: [0, 1, 2, 3].map((x) => [0, 1, 2, 3].map((y) => (x === 3 && y === 0 ? "1" : "inf"))) },
+		{ kind: "per-value", epsilons: ["inf", "1", "inf", "inf"] },
+		{ kind: "graph", edges: [[["f", 0], ["m", 1]]], epsilon: "1" },
 		{ kind: "prior", prior: ["1/4", "1/4", "1/4", "1/4"], epsilon: "1" },
 		{ kind: "secret", secret: "sex", epsilon: "1", distributions: anything },
 		{ kind: "secret", secret: "sex", epsilon: "1", distributions: { known: half } },
@@ -71,7 +73,13 @@ test("malformed policies are rejected", () => {
 		{ kind: "blocks", blocks: [0, 1], epsilon: "1" },
 		{ kind: "metric", distance: "furlongs", epsilon: "1" },
 		{ kind: "metric", distance: "absolute", epsilon: "1" },
+		{ kind: "metric", distance: "km", epsilon: "1" },
 		{ kind: "high-low", sensitive: ["unknown"], epsilon: "1" },
+		{ kind: "per-value", epsilons: ["1"] },
+		{ kind: "per-value", epsilons: ["1", "1", "1", "1"], rule: "median" },
+		{ kind: "graph", edges: [[["f", 0], ["x", 1]]], epsilon: "1" },
+		{ kind: "graph", edges: [[["f", 0], ["f", 1]]] },
+		{ kind: "graph", edges: [["f", 0]], epsilon: "1" },
 		{ kind: "uniform" },
 		{ kind: "something", epsilon: "1" },
 		{ kind: "secret", secret: "name", epsilon: "1", distributions: { anything: true } },
@@ -91,4 +99,52 @@ test("levels are read", () => {
 	for (const written of ["", "one", "ln", "1//2", "NaN", "-", "1e3", "ln 0/0", undefined, null, {}]) {
 		assert.throws(() => readLevel(written), { name: "InvalidInput", message: /a level must be a number/ })
 	}
+})
+
+/** Randomized response at the level ln 3 over four values. */
+function response(domain) {
+	const weights = [0, 1, 2, 3].map((x) => [0, 1, 2, 3].map((y) => `${(x === y ? 3n : 1n) * (2n ** 62n / 6n)}`))
+	weights.forEach((row, x) => (row[x] = `${2n ** 62n - 3n * (2n ** 62n / 6n)}`))
+	return { ...identity, domain, parameters: { total_bits: 62, weights } }
+}
+
+test("levels per value, graphs and distances limit the same pairs as their matrices", () => {
+	const range = { size: 4 }, grid = { grid: { rows: 2, columns: 2 } }, far = { product: { a: { values: [0, 3] }, b: { values: [0, 4] } }, order: ["a", "b"] }
+	const above = "12/10", below = "1" // ln 3 is 1.0986
+	for (const [domain, policy, obeyed] of [
+		[range, { kind: "per-value", epsilons: [above, above, "inf", "2"] }, true],
+		[range, { kind: "per-value", epsilons: [above, above, below, "2"] }, false],
+		[range, { kind: "per-value", epsilons: [above, above, below, "2"], rule: "max" }, true],
+		[range, { kind: "per-value", epsilons: [above, below, below, "2"], rule: "max" }, false],
+		[range, { kind: "per-value", epsilons: ["2", "3/10", "2", "2"], rule: "mean" }, true],
+		[range, { kind: "per-value", epsilons: ["2", "1/10", "2", "2"], rule: "mean" }, false],
+		[range, { kind: "graph", edges: [[0, 1], [3, 1]], epsilon: above }, true],
+		[range, { kind: "graph", edges: [[0, 1, above], [3, 1, below]] }, false],
+		[range, { kind: "graph", edges: [] }, true],
+		[grid, { kind: "metric", distance: "manhattan", epsilon: above }, true],
+		[grid, { kind: "metric", distance: "manhattan", epsilon: below }, false],
+		[grid, { kind: "metric", distance: "euclidean", epsilon: above }, true],
+		[grid, { kind: "metric", distance: "euclidean", epsilon: below }, false],
+		[far, { kind: "metric", distance: "euclidean", epsilon: "37/100" }, true],
+		[far, { kind: "metric", distance: "euclidean", epsilon: "36/100" }, false],
+	]) assert.equal(verdict(response(domain), { domain, policy }), obeyed ? "proved" : "PolicyViolated", JSON.stringify(policy))
+	for (const policy of [{ kind: "metric", distance: "euclidean", epsilon: "1" }, { kind: "metric", distance: "km", epsilon: "1" }]) {
+		const domain = { product: { a: { values: [0.5, 1] }, b: { size: 2 } }, order: ["a", "b"] }
+		assert.equal(verdict(response(domain), { domain, policy }), "UnknownSpec")
+	}
+})
+
+test("Euclidean distances are rounded down to millionths", () => {
+	// Levels between 1.414213, the limit, and the square root of 2.
+	const domain = { grid: { rows: 2, columns: 2 } }, policy = { kind: "metric", distance: "euclidean", epsilon: "1" }
+	const scale = 2 ** 40, low = 1, high = Math.exp(1.4142133)
+	const weights = [0, 1, 2, 3].map((x) => [0, 1, 2, 3].map((y) => (x === y ? high : x + y === 3 ? low : Math.exp(0.7))))
+	const rows = weights.map((row) => {
+		const whole = row.map((weight) => BigInt(Math.round((weight / row.reduce((a, b) => a + b)) * scale)) << 22n)
+		whole[0] += 2n ** 62n - whole.reduce((a, b) => a + b)
+		return whole.map(String)
+	})
+	const spec = { ...identity, domain, parameters: { total_bits: 62, weights: rows } }
+	assert.equal(verdict(spec, { domain, policy }), "PolicyViolated")
+	assert.equal(verdict(spec, { domain, policy: { ...policy, epsilon: "100001/100000" } }), "proved")
 })

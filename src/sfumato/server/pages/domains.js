@@ -28,18 +28,18 @@ export function nameOf(value, domain) {
 	return Array.isArray(value) ? value.join(" · ") : String(value)
 }
 
-/** Returns rows and columns if the values are cells of a map or pairs, else null. The first row of a map is the southernmost, so it is
+/** Returns rows and columns if the values are cells of a map or a grid, or pairs, else null. The first row of a map is the southernmost, so it is
  * displayed last. @param {DomainDocument} domain */
 export function gridOf(domain) {
 	const factors = factorsOf(domain)
 	if (factors.length !== 2) return null
-	const [rows, columns] = factors.map(({ labels }) => labels.length)
+	const [rows, columns] = factors.map(({ labels }) => labels.length), map = !!domain.grid?.latitude
 	/** Indices of the values in reading order. */
 	const order = Array.from({ length: rows * columns }, (_, i) => {
 		const row = Math.floor(i / columns)
-		return (domain.grid ? rows - 1 - row : row) * columns + (i % columns)
+		return (map ? rows - 1 - row : row) * columns + (i % columns)
 	})
-	return { rows, columns, order, rowNames: factors[0].labels, columnNames: factors[1].labels, map: !!domain.grid }
+	return { rows, columns, order, rowNames: factors[0].labels, columnNames: factors[1].labels, map }
 }
 
 /** Joins names for a sentence: at most `most` of them, then how many more. @param {string[]} names */

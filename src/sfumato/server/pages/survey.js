@@ -290,11 +290,12 @@ function mapChoice(domain, policy) {
 		}
 	} }, ...inputs.map((input, i) => h("label", { class: policy.kind === "blocks" ? `cell part-${policy.blocks[grid.order[i]] % 8}` : "cell", title: nameOf(labels[grid.order[i]], domain) }, input)))
 	board.style.setProperty("--columns", String(grid.columns))
-	const { latitude: [south, north], longitude: [west, east] } = domain.grid
+	const [[south, north], [west, east]] = grid.map ? [domain.grid.latitude, domain.grid.longitude] : [[0, 1], [0, 1]]
 	// Studio uses the range 0 to 1 for a map without coordinates.
 	const bare = [south, north, west, east].join() === "0,1,0,1"
 	const edges = bare ? "" : `: ${south}° to ${north}° of latitude, ${west}° to ${east}° of longitude`
-	const element = h("fieldset", {}, h("legend", {}, "Your place on the map", h("span", { class: "hint" }, `North is up${edges}. Rows count from the south.`)), board, message)
+	const hint = grid.map ? `North is up${edges}. Rows count from the south.` : "Rows count from the top."
+	const element = h("fieldset", {}, h("legend", {}, `Your place on the ${grid.map ? "map" : "grid"}`, h("span", { class: "hint" }, hint)), board, message)
 	const value = () => {
 		const chosen = inputs.find((input) => input.checked)
 		return chosen && labels[Number(chosen.value)]

@@ -60,7 +60,7 @@ function ofBlocks(domain, policy, before, within, names, seen) {
 	/** @type {[string, string, string][]} */
 	const sentences = [within < 1 ? [...raise(`A stranger who sees your ${seen}${many ? " and knows your group" : ""} can raise their suspicion of one value`, before, within), "."]
 		: [`Whatever your answer is, your ${seen} may reveal it.`, "", ""]]
-	if (many) sentences.push([`Your ${seen} may reveal your group`, "", domain.grid ? ", one of the coloured areas of the map." : `: ${groups(blocks, names)}.`])
+	if (many) sentences.push([`Your ${seen} may reveal your group`, "", domain.grid ? `, one of the coloured areas of the ${domain.grid.latitude ? "map" : "grid"}.` : `: ${groups(blocks, names)}.`])
 	if (alone.length) sentences.push([`If it is ${names(alone)}, the only value of its group, your ${seen} may reveal it.`, "", ""])
 	return sentences
 }
