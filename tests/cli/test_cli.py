@@ -264,6 +264,37 @@ THREE = sf.Domain(["a", "b", "c"])
             "per unit of distance, no report is more than 2.718 times (epsilon 1) as likely",
             "1 ('a' against 'b')",
         ),
+        (
+            sf.PerValue(THREE, {"a": "1/2", "b": 2, "c": "inf"}),
+            "the smaller of the epsilons of the two values: 0.5 for 'a'; 2 for 'b'; unlimited for 'c'; together, these "
+            "limits keep every pair within epsilon 1.",
+            "0.5 ('a' against 'b')",
+        ),
+        (sf.PerValue(THREE, [1, 2, 3], "max"), "the larger of the epsilons", "2 ('a' against 'b')"),
+        (
+            sf.PerValue(sf.Domain.range(7), [f"1.{x}" for x in range(7)]),
+            "two values: 1 for 0, and 5 levels up to 1.6 for 6.",
+            "1 (0 against 1)",
+        ),
+        (sf.PerValue(THREE, ["inf"] * 3), "nothing: a report may be the value itself", "inf (the policy has no rules)"),
+        (
+            sf.Graph(THREE, [("a", "b")], 1),
+            "as likely for one value as for a neighbour in a graph with 1 edge, and limits add up along paths; the 2 "
+            "parts of the graph that no path joins may be distinguished.",
+            "1 ('a' against 'b')",
+        ),
+        (
+            sf.Graph(THREE, [("a", "b", 1), ("b", "c", 2)]),
+            "2.718 times (epsilon 1) to 7.389 times (epsilon 2), depending on the edge, as likely",
+            "1 ('a' against 'b')",
+        ),
+        (sf.Graph(THREE, []), "nothing: a report may be the value itself", "inf (the policy has no rules)"),
+        (
+            sf.Prior.maximal_leakage(THREE, ["1/2", "1/4", "1/4"], "ln 2"),
+            "raises the prior probability of any value by a factor of more than 2 (epsilon ln 2), which limits the "
+            "pointwise maximal leakage.",
+            "inf (any two",
+        ),
         (sf.Pairwise(THREE, {("a", "c"): "0.5"}), "for 1 of the 6 ordered pairs", "0.5 ('a' against 'c')"),
         (
             sf.Prior(THREE, ["1/2", "1/4", "1/4"], "ln 2"),

@@ -153,7 +153,7 @@ def test_the_commands_of_auditing_a_sampler_print_what_is_shown(tmp_path: Path, 
 def test_every_policy_file_shown_is_read_and_can_be_obeyed(tmp_path: Path, scripts: Any) -> None:
     page = ROOT / "docs" / "how-to" / "write-a-policy-file.md"
     shown = [block for block in scripts("pages").blocks(page) if block.is_file]
-    assert len(shown) == 7
+    assert len(shown) == 9
     for block in shown:
         (tmp_path / block.title).write_text(block.text, encoding="utf-8")
         policy = load_policy(tmp_path / block.title)

@@ -37,6 +37,7 @@ def refusal(call: Callable[..., object], *args: object, **kwargs: object) -> str
 
 ANSWERS = Domain(["yes", "no", "unsure"])
 MIAMI = Domain.grid(latitude=(25.6, 25.8), longitude=(-80.4, -80.1), rows=2, columns=3)
+BOARD = Domain.grid(2, 3)
 SURVEY = Domain.product(S=["yes", "no"], U=Domain.range(3))
 DOMAINS = {
     "str": ANSWERS,
@@ -50,9 +51,12 @@ DOMAINS = {
     "range": Domain.range(5),
     "huge range": Domain.range(2**31),
     "grid": MIAMI,
+    "grid without coordinates": BOARD,
     "product": SURVEY,
     "nested product": Domain.product(where=MIAMI, who=SURVEY, flag=[True, False]),
     "subset of grid": MIAMI.subset([(1, 2), (0, 0)]),
+    "product with a board": Domain.product(cell=BOARD, flag=[True, False]),
+    "subset of board": BOARD.subset([(1, 2), (0, 1)]),
     "subset of product": SURVEY.subset([("no", 1), ("yes", 2)]),
     "subset of nested": Domain.product(where=MIAMI, flag=[True, False]).subset([((1, 0), True)]),
 }
@@ -929,11 +933,53 @@ def test_a_grid_may_span_the_world_and_ints_are_floats() -> None:
     assert "-0.0" not in repr(zero)
 
 
-def test_edges_and_centres_are_for_grids() -> None:
-    for domain in (ANSWERS, SURVEY, Domain.range(3)):
-        message = refusal(getattr, domain, "edges")
-        assert message.startswith("Domain.edges: domain must be a grid; got Domain")
-        assert refusal(domain.centres).startswith("Domain.centres: domain must be a grid; got ")
+def test_edges_and_centres_are_for_maps() -> None:
+    for domain in (ANSWERS, SURVEY, Domain.range(3), BOARD):
+        assert not domain.is_map
+        must = "domain must be a grid with latitude and longitude; got Domain"
+        assert refusal(getattr, domain, "edges").startswith(f"Domain.edges: {must}")
+        assert refusal(domain.centres).startswith(f"Domain.centres: {must}")
+    assert MIAMI.is_map
+
+
+def test_a_grid_without_coordinates_has_cells_in_rows_and_columns() -> None:
+    assert Domain.grid(rows=2, columns=3) == BOARD
+    assert BOARD.labels == tuple(product(range(2), range(3)))
+    assert (BOARD.kind, BOARD.shape) == ("grid", (2, 3))
+    assert BOARD.factors == {"row": Domain.range(2), "column": Domain.range(3)}
+    assert BOARD.to_dict() == {"grid": {"rows": 2, "columns": 3}}
+    assert repr(BOARD) == "Domain.grid(rows=2, columns=3)"
+    assert Domain.product(row=range(2), column=range(3)) != BOARD
+    assert Domain.grid(3, 2) != BOARD
+    cells = [(1, 2), (0, 0), (0, 1)]
+    table = pd.DataFrame(cells, columns=["row", "column"])
+    for values in (cells, table, pa.Table.from_pandas(table), np.array(cells), table.to_dict("list")):
+        assert BOARD.encode(values).tolist() == [5, 0, 1]
+    assert BOARD.subset(cells).labels == tuple(cells)
+    assert MIAMI.factors == {}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Domain.grid(0, 3), "Domain.grid: rows must be an int from 1 to 2**31; got 0"),
+        (lambda: Domain.grid(2**20, 2**20), "Domain.grid: rows must be at most 2**31 when multiplied by columns; got "),
+        (lambda: Domain.grid(2, 2, latitude=(0, 1)), "Domain.grid: longitude must be given together with the other bo"),
+        (lambda: Domain.grid(2, 2, longitude=(0, 1)), "Domain.grid: latitude must be given together with the other bo"),
+        (
+            lambda: BOARD.encode([(0, 0), (2, 0)]),
+            "Domain.encode: row 1, factor 'row' must be an int from 0 to 1; got",
+        ),
+        (lambda: BOARD.index((0, 0.5)), "Domain.index: label, factor 'column' must be an int from 0 to 2; got 0.5"),
+        (lambda: Domain.from_dict({"grid": {"rows": 2}}), "Domain.from_dict: document['grid'] must have the key 'colu"),
+        (
+            lambda: Domain.from_dict({"grid": {"rows": 2, "columns": 2, "latitude": [0, 1]}}),
+            "Domain.from_dict: document['grid'] must have the key 'longitude'",
+        ),
+    ],
+)
+def test_grids_without_coordinates_are_checked(call: Callable[[], object], message: str) -> None:
+    assert refusal(call).startswith(message)
 
 
 # Products

@@ -23,9 +23,11 @@ from sfumato.policy.base import Policy
 from sfumato.policy.blocks import Blocks
 from sfumato.policy.distributions import Anything, Known
 from sfumato.policy.document import load_policy, policy_from_dict, save_policy
+from sfumato.policy.graph import Graph
 from sfumato.policy.high_low import HighLow
 from sfumato.policy.metric import Metric
 from sfumato.policy.pairwise import Pairwise
+from sfumato.policy.per_value import PerValue
 from sfumato.policy.prior import Prior
 from sfumato.policy.secret import Secret
 from sfumato.policy.uniform import Uniform
@@ -34,6 +36,7 @@ from support.reference import Case, any_case, columns, product_domain, refusal
 ILLNESS = Domain(["none", "flu", "hiv", "cancer"])
 ABC = Domain(["a", "b", "c"])
 GRID = Domain.grid(latitude=(0, 2), longitude=(0, 3), rows=2, columns=3)
+BOARD = Domain.grid(2, 3)
 SURVEY = Domain.product(S=["yes", "no"], U=Domain.range(2))
 QUARTERS = [["1/4", "1/4"], ["1/4", "1/4"]]
 
@@ -57,6 +60,16 @@ POLICIES: dict[str, Policy] = {
     "metric by name": Metric(Domain([1, 5, 9]), "absolute", "0.001"),
     "metric on a map": Metric(GRID, "km", "0.01"),
     "metric, discrete": Metric(ABC, "discrete", 1),
+    "metric, Manhattan": Metric(BOARD, "manhattan", "ln 2"),
+    "metric, Euclidean": Metric(BOARD, "euclidean", 1),
+    "metric, Euclidean over a product": Metric(Domain.product(a=[0.5, 2.25], b=[1, 4]), "euclidean", "1/3"),
+    "per value": PerValue(ILLNESS, {"hiv": "1/2", "cancer": "ln 2", "flu": 1, "none": "inf"}),
+    "per value, mean": PerValue(ILLNESS, ["inf", 1, "1/2", "1/2"], rule="mean"),
+    "per value over a grid": PerValue(BOARD, [1, 1, 2, 2, 3, 3], rule="max"),
+    "graph": Graph(ABC, [("c", "a"), ("a", "b")], "ln 3"),
+    "graph at several levels": Graph(ILLNESS, {("none", "flu"): 1, ("hiv", "cancer"): "1/2"}),
+    "graph over a grid": Graph(BOARD, [((0, 0), (0, 1)), ((1, 2), (0, 2), 2)], 1),
+    "graph without edges": Graph(ABC, []),
     "pairwise": Pairwise(ABC, {("a", "b"): "1+ln 2", ("b", "a"): 0, ("c", "a"): "2/7"}),
     "pairwise, free": Pairwise(ABC, {}),
     "pairwise, long levels": Pairwise(ABC, {("a", "b"): "99*ln 2 + 100*ln 3 + 101*ln 5", ("b", "c"): "1e-30"}),

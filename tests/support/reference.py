@@ -26,9 +26,11 @@ from sfumato.errors import InvalidInput
 from sfumato.policy.base import Policy
 from sfumato.policy.blocks import Blocks
 from sfumato.policy.distributions import Anything, Known
+from sfumato.policy.graph import Graph
 from sfumato.policy.high_low import HighLow
 from sfumato.policy.metric import Metric
 from sfumato.policy.pairwise import Pairwise, PairwisePolicy
+from sfumato.policy.per_value import PerValue
 from sfumato.policy.prior import Prior
 from sfumato.policy.secret import Secret
 from sfumato.policy.uniform import Uniform as UniformPolicy
@@ -402,6 +404,38 @@ def metric_cases(draw: st.DrawFn, size: int) -> PairCase:
 
 
 @st.composite
+def per_value_cases(draw: st.DrawFn, size: int) -> PairCase:
+    """One level per value, with ties, combined by every rule."""
+    pool = draw(st.lists(levels, min_size=1, max_size=4))
+    own = [draw(st.sampled_from(pool)) for _ in range(size)]
+    rule = draw(st.sampled_from(["min", "mean", "max"]))
+
+    def combined(x: int, y: int) -> Level:
+        if rule == "mean":
+            return scaled(plus(own[x], own[y]), Fraction(1, 2))
+        least = smaller(own[x], own[y])
+        return least if rule == "min" else own[y] if least is own[x] else own[x]
+
+    by_label = {LABELS[x]: written(own[x]) for x in draw(st.permutations(range(size)))}
+    epsilons: Any = by_label if draw(st.booleans()) else [written(level) for level in own]
+    return pair_case(PerValue(domain_of(size), epsilons, rule), combined)
+
+
+@st.composite
+def graph_cases(draw: st.DrawFn, size: int) -> PairCase:
+    """Any undirected graph, with one level or one per edge, in both directions of writing an edge."""
+    pairs = draw(st.lists(st.sampled_from(list(itertools.combinations(range(size), 2))), unique=True))
+    shared = draw(levels)
+    level_of = {pair: shared if draw(st.booleans()) else draw(levels) for pair in pairs}
+    edges = []
+    for (x, y), level in draw(st.permutations(list(level_of.items()))):
+        ends = (LABELS[y], LABELS[x]) if draw(st.booleans()) else (LABELS[x], LABELS[y])
+        edges.append((*ends, written(level)) if level is not shared or draw(st.booleans()) else ends)
+    policy = Graph(domain_of(size), edges, written(shared))
+    return pair_case(policy, lambda x, y: level_of.get((min(x, y), max(x, y))))
+
+
+@st.composite
 def matrix_cases(draw: st.DrawFn, size: int, entries: st.SearchStrategy[Level] = levels) -> PairCase:
     """Any matrix, asymmetric; few distinct levels, so that ties occur."""
     pool = draw(st.lists(entries, min_size=1, max_size=4))
@@ -442,7 +476,13 @@ def prior_cases(draw: st.DrawFn, size: int) -> Case:
 def pair_cases(size: int) -> st.SearchStrategy[PairCase]:
     """A policy on pairs over the values a, b, c, … of any kind but Secret."""
     return st.one_of(
-        uniform_cases(size), high_low_cases(size), blocks_cases(size), metric_cases(size), matrix_cases(size)
+        uniform_cases(size),
+        high_low_cases(size),
+        blocks_cases(size),
+        metric_cases(size),
+        per_value_cases(size),
+        graph_cases(size),
+        matrix_cases(size),
     )
 
 

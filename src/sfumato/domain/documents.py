@@ -46,15 +46,11 @@ def read_document(value: object, base: Path | None, at: At) -> DomainKind:
 
 def _read_grid(value: object, at: At) -> DomainKind:
     """Read the ``grid`` key of a document."""
-    is_map = isinstance(value, Mapping) and any(key in value for key in _MAP_KEYS)
-    content = check_keys(
-        at.subject,
-        at.parameter,
-        value,
-        required=(*_MAP_KEYS, *_GRID_KEYS) if is_map else _GRID_KEYS,
-        optional=() if is_map else _MAP_KEYS,
-    )
-    latitude, longitude, rows, columns = (content.get(key) for key in (*_MAP_KEYS, *_GRID_KEYS))
+    keys = (*_MAP_KEYS, *_GRID_KEYS)
+    content = check_keys(at.subject, at.parameter, value, optional=keys)
+    is_map = any(key in content for key in _MAP_KEYS)
+    check_keys(at.subject, at.parameter, content, required=keys if is_map else _GRID_KEYS)
+    latitude, longitude, rows, columns = (content.get(key) for key in keys)
     return grid_of(latitude, longitude, rows, columns, at.item)
 
 

@@ -82,13 +82,13 @@ class Graph(MatrixPolicy):
 
     @property
     def edges(self) -> list[tuple[object, object, Epsilon]]:
-        """Edges as two values and an epsilon, in domain order; each edge occurs once."""
+        """The edges, each once, in domain order: two values and an epsilon."""
         label = self.domain.label
         return [(label(x), label(other), epsilon) for (x, other), epsilon in self._edges.items()]
 
     @property
     def components(self) -> list[list[object]]:
-        """Values that edges connect, directly or through other values; a report may distinguish the components."""
+        """The sets of values that edges connect, directly or through other values; reports may reveal the set."""
         joined: list[list[int]] = [[] for _ in range(len(self.domain))]
         for (x, other), epsilon in self._edges.items():
             if not epsilon.is_infinite:

@@ -81,7 +81,10 @@ class PerValue(PairwisePolicy):
     kind = "per-value"
 
     def __init__(
-        self, domain: Domain, epsilons: Sequence[EpsilonLike] | Mapping[Any, EpsilonLike], rule: str = "min"
+        self,
+        domain: Domain,
+        epsilons: Sequence[EpsilonLike] | Mapping[Any, EpsilonLike] | npt.NDArray[Any],
+        rule: str = "min",
     ) -> None:
         self.domain = checked_domain("PerValue", domain)
         if rule not in _RULES:

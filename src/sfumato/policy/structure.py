@@ -109,6 +109,8 @@ def _simplest_per_value(policy: PerValue) -> Policy:
     if len(effective) == 1:
         return Uniform(policy.domain, low)
     together = rank >= effective[1] if policy.rule == "min" else rank <= effective[0]
+    if np.count_nonzero(~together) >= LARGEST_DENSE // 2:  # methods of Blocks use two values per block
+        return policy
     within, across = (high, low) if policy.rule == "min" else (low, high)
     block_of = np.where(together, 0, np.arange(1, len(rank) + 1))
     return _simplest_blocks(Blocks(policy.domain, block_of, within, across))
