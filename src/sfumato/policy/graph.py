@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -12,11 +13,13 @@ from sfumato._core import INFINITE, ZERO, Epsilon, EpsilonLike, label_document, 
 from sfumato.domain import Domain, checked_domain, frame_rows, is_missing
 from sfumato.errors import Description, InvalidInput
 from sfumato.policy.base import Inequality, Policy
-from sfumato.policy.epsilon_matrix import LARGEST_DENSE, EpsilonMatrix
+from sfumato.policy.epsilon_matrix import INFINITE_CODE, LARGEST_DENSE, EpsilonMatrix
 from sfumato.policy.pairwise import MatrixPolicy, PairwisePolicy
 
 __all__ = ["Graph"]
 
+#: Limit below which floats represent every integer, so that sums of codes are exact.
+_EXACT_IN_FLOAT = 2**53
 #: Accepted forms of the edges, for messages.
 _FORMS = (
     "be pairs of values, with an epsilon as an optional third entry, or a mapping from values to lists of neighbours, "
@@ -110,6 +113,24 @@ class Graph(MatrixPolicy):
         for label, component in zip(self.domain, component_of, strict=True):
             components[component].append(label)
         return components
+
+    @functools.cached_property
+    def _closed(self) -> EpsilonMatrix:
+        """The effective epsilons: one search per value, because most graphs have few edges per value."""
+        matrix, size = self._epsilon_matrix, len(self.domain)
+        pairs = np.array(list(self._edges), dtype=np.intp).reshape(-1, 2)
+        codes = matrix.codes[tuple(pairs.T)]
+        pairs, codes = pairs[codes < INFINITE_CODE], codes[codes < INFINITE_CODE]
+        if matrix.unit is None or int(codes.max(initial=0)) * size >= _EXACT_IN_FLOAT:
+            return matrix.closed()
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import dijkstra
+
+        weights = csr_array((codes.astype(np.float64), tuple(pairs.T)), shape=(size, size))
+        lengths = dijkstra(weights, directed=False)
+        reached = np.isfinite(lengths)
+        closed = np.where(reached, np.where(reached, lengths, 0).astype(np.int64), INFINITE_CODE)
+        return EpsilonMatrix(closed, matrix.unit)
 
     def epsilon_between(self, x: int, other: int) -> Epsilon:
         return ZERO if x == other else self._edges.get((min(x, other), max(x, other)), INFINITE)
