@@ -154,11 +154,14 @@ def test_parts_of_a_product_or_grid_come_from_their_columns(tmp_path: Path) -> N
     product = sf.Domain.product(S=["yes", "no"], U=sf.Domain.range(3))
     grid = sf.Domain.grid(latitude=(0, 10), longitude=(0, 10), rows=2, columns=2)
     path = tmp_path / "values.csv"
-    path.write_text("U,S,latitude,longitude\n2,no,7.5,1\n0,yes,1,9\n")
+    board = sf.Domain.grid(2, 2)
+    path.write_text("U,S,latitude,longitude,column,row\n2,no,7.5,1,0,1\n0,yes,1,9,1,0\n")
     (piece,) = read_values(path, domain=product)
     assert product.encode(piece).tolist() == [5, 0]
     (piece,) = read_values(path, domain=grid)
     assert grid.encode(piece).tolist() == [2, 1]
+    (piece,) = read_values(path, domain=board)
+    assert board.encode(piece).tolist() == [2, 1]
     columns = {"U": [2, 0], "S": ["no", "yes"], "latitude": [7.5, 1.0], "longitude": [1.0, 9.0]}
     pq.write_table(pa.table(columns), tmp_path / "values.parquet")
     (piece,) = read_values(tmp_path / "values.parquet", domain=product)

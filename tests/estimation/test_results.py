@@ -597,6 +597,13 @@ def test_a_grid_carries_coordinates() -> None:
     assert estimate.to_arrow()["value"].to_pylist()[4] == "(1, 1)"
 
 
+def test_a_grid_without_coordinates_has_rows_and_columns() -> None:
+    frame = estimate_of(sf.Domain.grid(2, 3)).to_pandas()
+    assert list(frame) == ["value", "frequency", "standard_error", "low", "high", "row", "column"]
+    assert frame.row.tolist() == [0] * 3 + [1] * 3
+    assert frame.column.tolist() == [0, 1, 2] * 2
+
+
 def test_a_product_has_a_column_per_attribute() -> None:
     estimate = estimate_of(sf.Domain.product(sex=["f", "m"], frequency=[1, 2, 3]))
     frame = estimate.to_pandas()

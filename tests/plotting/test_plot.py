@@ -18,7 +18,7 @@ from sfumato.plotting import plot_epsilons, plot_estimate, plot_plan, save
 def example(domain: sf.Domain) -> sf.Estimate:
     mechanism = HadamardResponse(domain, 2)
     indices = np.arange(20_000) % len(domain)
-    values = domain.centres()[indices] if domain.kind == "grid" else domain.decode(indices)
+    values = domain.centres()[indices] if domain.is_map else domain.decode(indices)
     counts = sf.aggregate(mechanism, sf.privatize(mechanism, values, sf.InsecureSeeded(1)))
     return sf.estimate(mechanism, counts)
 
@@ -62,6 +62,13 @@ def test_many_values_are_a_line_and_a_grid_is_a_map() -> None:
     mesh = plot_estimate(estimate).axes[0].collections[0]
     shown = np.where(estimate.frequencies > estimate.standard_errors, estimate.frequencies, 0)
     assert np.asarray(mesh.get_array()).ravel() == pytest.approx(shown)
+
+
+def test_a_grid_without_coordinates_is_drawn_by_row_and_column() -> None:
+    axes: Any = plot_estimate(example(sf.Domain.grid(3, 4))).axes[0]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("column", "row")
+    assert np.asarray(axes.collections[0].get_array()).shape == (3, 4)
+    assert (axes.get_xlim(), axes.get_ylim()) == ((-0.5, 3.5), (-0.5, 2.5))
 
 
 def test_levels_and_plans() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import random
 
 import numpy as np
 import pandas as pd
@@ -88,6 +90,17 @@ def test_levels_add_up_along_paths_and_end_between_components() -> None:
         assert ring.effective_epsilon(x, 6) == INFINITE
     assert len(list(ring.inequalities())) == 12
     assert ring.compose(ring) == sf.Graph(ring.domain, [edge[:2] for edge in ring.edges], 1)
+
+
+def test_searches_agree_with_the_closure_of_the_matrix() -> None:
+    generator = random.Random(7)
+    for levels in (["0", "1", "1/3"], ["1", "ln 2"], ["1/1000000007", "999999937"], ["inf", "2"]):
+        for size in (2, 5, 9):
+            pairs = [pair for pair in itertools.combinations(range(size), 2) if generator.random() < 0.4]
+            policy = sf.Graph(sf.Domain.range(size), [(*pair, generator.choice(levels)) for pair in pairs])
+            closed, expected = policy.effective_epsilon_matrix(), policy.epsilon_matrix().closed()
+            for x, y in itertools.product(range(size), repeat=2):
+                assert closed.at(x, y) == expected.at(x, y)
 
 
 def test_composition_at_several_levels_is_a_matrix() -> None:
