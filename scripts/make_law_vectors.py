@@ -3,6 +3,7 @@
 - ``vectors/laws/*.json``: for every mechanism at levels from 0 to infinity the exact sum of greatest likelihoods, the
   exact greatest ratio of likelihoods for every pair of values, and the ratios to an average over a prior.
 - ``vectors/policies/verdicts.json``: mechanisms, policies, and whether each mechanism obeys each policy of its domain.
+- ``vectors/policies/constructors.json``: the same for kinds of policy and distances that were added later.
 - ``vectors/documents/labels.json``: specs and policies over labels that are hard to write, with their hashes.
 
 ``vectors/README.md`` describes the formats. Run the script again when a mechanism is added; it keeps existing files.
@@ -64,6 +65,20 @@ def policies() -> list[sf.Policy]:
     ]
 
 
+def later_policies() -> list[sf.Policy]:
+    """Return policies of the kinds and distances that were added after ``verdicts.json`` was published."""
+    four, board = sf.Domain.range(4), sf.Domain.grid(2, 3)
+    boxes = sf.Domain.product(width=[1, 4, 9], height=[-2, 7])
+    return [
+        *(sf.PerValue(four, ["0.5", "0.75", "1", "1"], rule) for rule in ("min", "mean", "max")),
+        sf.PerValue(sf.Domain(["none", "flu", "hiv"]), ["inf", "ln 3", "1"]),
+        sf.Graph(four, [(0, 1), (1, 2), (2, 3)], "1"),
+        sf.Graph(four, [(0, 1, "ln 2"), (2, 3, "3/2")]),
+        sf.Graph(board, [((0, 0), (0, 1)), ((0, 1), (1, 1), "1/2"), ((1, 2), (0, 2))], "1"),
+        *(sf.Metric(domain, name, "1/2") for domain in (board, boxes) for name in ("manhattan", "euclidean")),
+    ]
+
+
 def domains() -> list[sf.Domain]:
     """Return domains whose labels languages write in different ways."""
     cells = sf.Domain.grid(latitude=(0, 1.5), longitude=(-1e-5, 1), rows=2, columns=3)
@@ -85,9 +100,11 @@ def stricter(policy: sf.Policy) -> dict[str, Any]:
             return [lower(one) for one in level]
         return level if level in ("0", "inf") else str(sf.Epsilon(level) * STRICTER)
 
-    for key in ("epsilon", "across", "matrix"):
+    for key in ("epsilon", "epsilons", "across", "matrix"):
         if key in document["policy"]:
             document["policy"][key] = lower(document["policy"][key])
+    for edge in document["policy"].get("edges", []):
+        edge[2:] = lower(edge[2:])
     return document
 
 
@@ -155,9 +172,8 @@ def law_vectors() -> dict[str, list[dict[str, Any]]]:
     return vectors
 
 
-def verdicts() -> dict[str, Any]:
+def verdicts(stated: list[sf.Policy]) -> dict[str, Any]:
     """Return mechanisms, policies, and for every pair over the same domain whether the mechanism obeys the policy."""
-    stated = policies()
     designs = [sf.design(policy) for policy in stated]
     documents = [*(policy.to_dict() for policy in stated), *map(stricter, stated)]
     read = [sf.policy_from_dict(document) for document in documents]
@@ -200,8 +216,9 @@ def write(name: str, content: str) -> None:
 def main() -> None:
     for name, vectors in law_vectors().items():
         write(f"laws/{name}.json", lines(vectors))
-    parts = ",\n".join(f'"{key}": {lines(items)}' for key, items in verdicts().items())
-    write("policies/verdicts.json", "{" + parts + "}")
+    for name, stated in (("verdicts", policies()), ("constructors", later_policies())):
+        parts = ",\n".join(f'"{key}": {lines(items)}' for key, items in verdicts(stated).items())
+        write(f"policies/{name}.json", "{" + parts + "}")
     write("documents/labels.json", lines(labels()))
 
 

@@ -54,8 +54,9 @@ def check_prior(columns: list[tuple[Fraction, ...]], prior: dict[str, Any]) -> N
 
 
 @pytest.mark.slow
-def test_the_verdicts_are_those_of_the_exact_law() -> None:
-    document = published("policies/verdicts.json")
+@pytest.mark.parametrize("name", ["verdicts", "constructors"])
+def test_the_verdicts_are_those_of_the_exact_law(name: str) -> None:
+    document = published(f"policies/{name}.json")
     laws = [sf.mechanism_from_spec(spec).channel() for spec in document["mechanisms"]]
     policies = [sf.policy_from_dict(policy) for policy in document["policies"]]
     for mechanism, policy, obeyed in document["cases"]:

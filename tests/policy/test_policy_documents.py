@@ -114,6 +114,32 @@ def test_a_policy_is_its_file(policy: Policy, name: str, tmp_path: Path) -> None
     assert set(read) == {"domain", "policy"}
 
 
+@pytest.mark.parametrize(
+    ("policy", "document"),
+    [
+        (PerValue(ABC, ["inf", 1, "1/2"]), '{"epsilons":["inf","1","0.5"],"kind":"per-value"}'),
+        (PerValue(ABC, ["inf", 1, "1/2"], "mean"), '{"epsilons":["inf","1","0.5"],"kind":"per-value","rule":"mean"}'),
+        (
+            Graph(ABC, [("c", "b"), ("a", "b", "ln 3")], "ln 3"),
+            '{"edges":[["a","b"],["b","c"]],"epsilon":"ln 3","kind":"graph"}',
+        ),
+        (
+            Graph(ABC, [("c", "b", 2), ("a", "b")], "ln 3"),
+            '{"edges":[["a","b","ln 3"],["b","c","2"]],"kind":"graph"}',
+        ),
+        (Graph(ABC, [], 1), '{"edges":[],"kind":"graph"}'),
+    ],
+)
+def test_documents_of_levels_per_value_and_graphs_are_frozen(policy: Policy, document: str) -> None:
+    whole = f'{{"domain":{{"values":["a","b","c"]}},"policy":{document}}}'
+    assert policy.hash == hashlib.sha256(whole.encode()).hexdigest()
+
+
+def test_documents_of_grids_without_coordinates_are_frozen() -> None:
+    whole = '{"domain":{"grid":{"columns":3,"rows":2}},"policy":{"distance":"euclidean","epsilon":"1","kind":"metric"}}'
+    assert Metric(BOARD, "euclidean", 1).hash == hashlib.sha256(whole.encode()).hexdigest()
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(any_case, st.data())
 def test_random_policies_survive_their_files(tmp_path: Path, case: Case, data: st.DataObject) -> None:

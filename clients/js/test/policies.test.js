@@ -4,7 +4,7 @@ import test from "node:test"
 import { disclose, readLevel, readMechanism } from "../sfumato.js"
 import { published } from "../testing.js"
 
-const { mechanisms, policies, cases } = published("policies/verdicts.json")
+const files = ["verdicts", "constructors"].map((name) => published(`policies/${name}.json`))
 
 function verdict(spec, document) {
 	try {
@@ -16,20 +16,20 @@ function verdict(spec, document) {
 
 test("verdicts equal those of the exact audit", () => {
 	const seen = new Set()
-	for (const [mechanism, policy, obeyed] of cases) {
+	for (const { mechanisms, policies, cases } of files) for (const [mechanism, policy, obeyed] of cases) {
 		const document = policies[policy], result = verdict(mechanisms[mechanism], document), { kind, distributions } = document.policy
 		seen.add(`${kind}: ${result}`)
 		// The module cannot decide only for an estimated distribution.
 		if (distributions?.["chi-square"] && result === "undecided") continue
 		assert.equal(result, obeyed ? "proved" : "PolicyViolated", JSON.stringify([mechanisms[mechanism], document]))
 	}
-	for (const kind of ["uniform", "high-low", "blocks", "metric", "pairwise", "prior", "secret"]) {
+	for (const kind of ["uniform", "high-low", "blocks", "metric", "per-value", "graph", "pairwise", "prior", "secret"]) {
 		for (const result of ["proved", "PolicyViolated"]) assert.ok(seen.has(`${kind}: ${result}`), `${kind}: ${result}`)
 	}
 })
 
 test("a mechanism is accepted under the policy that it was designed for", () => {
-	mechanisms.forEach((spec, i) => {
+	for (const { mechanisms, policies } of files) mechanisms.forEach((spec, i) => {
 		const estimated = policies[i].policy.distributions?.["chi-square"]
 		assert.equal(verdict(spec, policies[i]), estimated ? "undecided" : "proved")
 	})
