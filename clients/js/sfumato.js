@@ -556,6 +556,26 @@ const MECHANISMS = {
 	"high-low-hadamard": highLow("hadamard-response"),
 	"high-low-subset": highLow("subset-selection"),
 	"high-low-cyclic": highLow("cyclic-design"),
+	"high-low-mixed-subsets": (p, k) => {
+		const hidden = sensitive(p.sensitive, k), places = indices(k).map((x) => hidden.get(x) ?? -1), s = hidden.size
+		const { planes, keep, coins } = lanesOf(p, 2), weight = integer(p.weight), weights = [ONE - weight, weight]
+		const sizes = each(p.sizes, (size, i) => number(size, s - 1 + i, i ? p.sizes[0] + 1 : 1), 2)
+		// A set of all sensitive values is a single output.
+		const parts = sizes.map((size, i) => (size < s
+			? PARTS["subset-selection"]({ threshold: `${keep[i]}`, size, coin: `${coins[i]}`, planes }, s)
+			: PARTS["randomized-response"]({ threshold: `${keep[i]}` }, 1)))
+		const levels = parts.map((part) => part.levels), open = weights[0] * keep[0] + weights[1] * keep[1]
+		const isRevealed = (x = 0) => places[x] < 0 && open > 0n
+		return withLaw({
+			greatest: sum([...levels.map(({ greatest: [n, d] }, i) => /** @type {Fraction} */ ([weights[i] * n, ONE * d])), [BigInt(k - s) * open, ONE * ONE]]),
+			classOf: (x) => +(places[x] < 0),
+			ratio: (x) => (isRevealed(x) ? Infinity : most(levels.map(({ high, low }) => ln(high, low)))),
+		}, (x, draws) => {
+			const at = +draws.bernoulli(weight, ONE), report = parts[at](sizes[at] < s ? places[x] : Math.min(places[x], 0), draws)
+			if (report >= 0) return (BigInt(at) << BigInt(s)) | report
+			return BigInt(2 + places.slice(0, x).filter((place) => place < 0).length) << BigInt(s)
+		})
+	},
 	"unary-encoding": (p, k) => {
 		const own = integer(p.own), other = integer(p.other)
 		return unary(k, lawOfBits(own, other, 0n, k, k, () => true), (x, i) => (i === x ? own : other))

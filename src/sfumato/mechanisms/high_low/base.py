@@ -26,12 +26,12 @@ class HighLowMechanism(PartitionedMechanism):
 
     epsilon: Epsilon
 
-    def _hide(self, policy: HighLow, mixture: MixtureMechanism) -> None:
-        """Set up the part with the policy's sensitive values as protected values."""
+    def _hide(self, policy: HighLow, *mixtures: MixtureMechanism) -> None:
+        """Set up the part with the sensitive values as protected values; further parts are alternatives to it."""
         flags = policy.is_sensitive
         numbers = np.where(flags, np.cumsum(flags) - 1, OUTSIDE)
         self.epsilon = policy.epsilon
-        self._assemble(policy.domain, [mixture], np.zeros(len(flags), dtype=np.int64), numbers)
+        self._assemble(policy.domain, mixtures, np.zeros(len(flags), dtype=np.int64), numbers)
 
     @property
     def mixture(self) -> MixtureMechanism:

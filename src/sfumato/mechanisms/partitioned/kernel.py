@@ -30,7 +30,7 @@ from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
 from sfumato.mechanisms.subset.kernel import draw_subset, include, repairs, subset_space
 from sfumato.mechanisms.two_level import OUTSIDE, MixtureDraws, MixtureMechanism
 
-__all__ = ["build"]
+__all__ = ["build", "store_parted", "value_tables"]
 
 #: Marks the report of a revealed value until its index among the outputs is computed.
 _REVEALED = ONES
@@ -39,10 +39,7 @@ _REVEALED = ONES
 def build(mechanism: PartitionedMechanism) -> Kernel:
     """Return the kernel of a mechanism."""
     parts = mechanism.parts
-    numbers = np.where(mechanism.number_of == OUTSIDE, ONES, mechanism.number_of.astype(np.uint64))
-    unprotected_numbers = np.zeros(len(numbers), dtype=np.uint64)
-    unprotected_numbers[mechanism.unprotected] = np.arange(len(mechanism.unprotected), dtype=np.uint64)
-    values = (mechanism.part_of.astype(np.uint64), numbers, unprotected_numbers)
+    values = (mechanism.part_of.astype(np.uint64), *value_tables(mechanism))
     frame_words = np.uint64(mechanism.layout.frame_bits // 64)
     # Parts differ in the number of repairs; the greatest of all parts suffices for any mixture of values.
     draws = [part.draws() for part in parts]
@@ -63,6 +60,14 @@ def build(mechanism: PartitionedMechanism) -> Kernel:
         np.uint64(mechanism.bits),
     )
     return Kernel.of(mechanism, _run_partitioned, parameters, auxiliary_mean=mean, auxiliary_variance=variance)
+
+
+def value_tables(mechanism: PartitionedMechanism) -> tuple[Words, Words]:
+    """Return the number of each value in its part, all ones if it is unprotected, and its number if it is."""
+    numbers = np.where(mechanism.number_of == OUTSIDE, ONES, mechanism.number_of.astype(np.uint64))
+    unprotected_numbers = np.zeros(len(numbers), dtype=np.uint64)
+    unprotected_numbers[mechanism.unprotected] = np.arange(len(mechanism.unprotected), dtype=np.uint64)
+    return numbers, unprotected_numbers
 
 
 def _auxiliary(draws: MixtureDraws) -> tuple[float, float]:
@@ -156,6 +161,19 @@ def _run_indices(
     return position
 
 
+@device
+def store_parted(out: npt.NDArray[np.uint8], i: Word, body: Words, head: Word, body_bits: Word) -> None:
+    """Write a report in the "parted" encoding to row i of ``out``; the head is added to ``body``."""
+    # The head is above the body, and may extend into the next word.
+    groups, group, shift = np.uint64(len(body)), body_bits // WORD_BITS, body_bits % WORD_BITS
+    if group < groups:
+        body[group] |= head << shift
+    if shift != ZERO and group + ONE < groups:
+        body[group + ONE] |= head >> WORD_BITS - shift
+    for group in range(groups):
+        store(out, i, group, body[group])
+
+
 @kernel("parts with bitmaps", allocates=True)
 def _run_partitioned(
     values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt.NDArray[np.uint8], parameters: Any
@@ -190,13 +208,6 @@ def _run_partitioned(
         if revealed:
             body[:] = ZERO
             head = all_parts + open_number_of[x]
-        # The head is above the body, and may extend into the next word.
-        group, shift = body_bits // WORD_BITS, body_bits % WORD_BITS
-        if group < groups:
-            body[group] |= head << shift
-        if shift != ZERO and group + ONE < groups:
-            body[group + ONE] |= head >> WORD_BITS - shift
-        for group in range(groups):
-            store(out, i, group, body[group])
+        store_parted(out, i, body, head, body_bits)
         first += frame_words
     return position
