@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 
 from sfumato._core import Floats, quantity
+from sfumato.compiler.bounds import least_worst_risk
 from sfumato.compiler.candidates import candidates, safe_epsilon, short_reason
 from sfumato.compiler.expected_errors import measure_mechanism
 from sfumato.compiler.plans import Plan, Row
 from sfumato.compiler.reasons import alternative, within_limit
 from sfumato.compiler.requests import Request
 from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime
-from sfumato.compiler.solvers.goals import Estimation, ExpectedLoss, Goal
+from sfumato.compiler.solvers.goals import Estimation, ExpectedLoss, Goal, WorstEstimation
 from sfumato.compiler.solvers.optimization import DEFAULT_SECONDS, optimal_until
 from sfumato.compiler.solvers.result import Optimum
 from sfumato.domain import Frequencies
@@ -23,6 +25,8 @@ from sfumato.policy import Prior, Uniform
 
 __all__ = ["plan_by_utility", "value_until"]
 
+#: Ratio of an error to its lower bound up to which no search for a better mechanism runs.
+_NEARLY_OPTIMAL = 1.001
 _NO_SEARCH = "the optimal mechanism, because max_seconds is 0"
 
 
@@ -33,15 +37,28 @@ def plan_by_utility(request: Request, deadline: Deadline) -> Plan:
     if request.max_seconds == 0 and search_alone:
         must = "be positive, because only a search can find a mechanism for this request"
         raise InvalidInput(request.verb, "max_seconds", must, request.max_seconds)
+    bound = _known_bound(request)
+    late = deadline.extended(GRACE) if request.max_seconds != 0 else NEVER
+    if bound is not None and not search_alone:
+        known = _Comparison(request, None, None, bound)
+        known.add_candidates(late)
+        if known.is_nearly_optimal:
+            return known.plan()
     optimum, skipped = _search(request, deadline)
-    comparison = _Comparison(request, optimum, skipped)
+    comparison = _Comparison(request, optimum, skipped, bound)
     if optimum is not None and search_alone:
         return comparison.plan()
     if isinstance(goal, ExpectedLoss):
         comparison.add_decisions(goal)
     else:
-        comparison.add_candidates(deadline.extended(GRACE) if request.max_seconds != 0 else NEVER)
+        comparison.add_candidates(late)
     return comparison.plan()
+
+
+def _known_bound(request: Request) -> float | None:
+    """Return a finite bound on the utility of every mechanism that needs no search, or None."""
+    bound = least_worst_risk(request.policy) if isinstance(request.goal, WorstEstimation) else None
+    return bound if bound is not None and math.isfinite(bound) else None
 
 
 def _search(request: Request, deadline: Deadline) -> tuple[Optimum | None, str | None]:
@@ -63,8 +80,10 @@ def _search(request: Request, deadline: Deadline) -> tuple[Optimum | None, str |
 class _Comparison:
     """Collect the rows of a plan, compared by a utility at one distribution."""
 
-    def __init__(self, request: Request, optimum: Optimum | None, skipped: str | None) -> None:
+    def __init__(self, request: Request, optimum: Optimum | None, skipped: str | None, bound: float | None) -> None:
         self._request, self._optimum = request, optimum
+        #: Bound on every mechanism: the one that needs no search, if it is known, or that of the search.
+        self._bound = optimum.bound if bound is None and optimum is not None else bound
         self._skipped = [] if skipped is None else [skipped]
         prior: Frequencies | None = request.prior
         if prior is None and isinstance(request.policy, Prior):
@@ -79,9 +98,13 @@ class _Comparison:
 
     def _add(self, name: str, mechanism: Mechanism, value: float | None, decoding: str = "k²") -> None:
         """Append the row of a mechanism with this utility."""
-        bound = None if self._optimum is None else self._optimum.bound
-        row = measure_mechanism(name, mechanism, self._stated, bound=bound)
+        row = measure_mechanism(name, mechanism, self._stated, bound=self._bound)
         self._rows.append(replace(row, value=value, decoding=decoding, classical=name in self._classical))
+
+    @property
+    def is_nearly_optimal(self) -> bool:
+        """Whether the error of a row is so close to the bound that a search would gain little."""
+        return any(row.ratio is not None and row.ratio <= _NEARLY_OPTIMAL for row in self._rows)
 
     def add_candidates(self, late: Deadline) -> None:
         """Compare the candidates by the utility; after the first row, only candidates that fit in the time."""

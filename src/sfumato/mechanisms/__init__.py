@@ -67,6 +67,7 @@ from sfumato.mechanisms.estimators.limits import (
     relative_spread as relative_spread,
 )
 from sfumato.mechanisms.estimators.matrix import efficient_estimator as efficient_estimator
+from sfumato.mechanisms.high_low.sizes import best_high_low_mixture as best_high_low_mixture
 from sfumato.mechanisms.kernels import write_thresholds as write_thresholds
 from sfumato.mechanisms.kernels.base import Kernel as Kernel
 from sfumato.mechanisms.provenance import (

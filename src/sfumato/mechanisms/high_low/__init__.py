@@ -9,6 +9,7 @@ from sfumato.mechanisms.candidates import Candidate, CandidateRequest
 from sfumato.mechanisms.high_low.cyclic import HighLowCyclic
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
 from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
+from sfumato.mechanisms.high_low.sizes import best_high_low_mixture
 from sfumato.mechanisms.high_low.subset import HighLowSubset
 from sfumato.mechanisms.partitioned.count_law import draw_counts
 from sfumato.mechanisms.partitioned.estimator import partitioned_estimator
@@ -24,7 +25,8 @@ def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
     policy = request.structure
     if isinstance(policy, HighLow):
         arguments = policy.domain, policy.sensitive, policy.epsilon
-        yield "high-low-subset", Candidate(partial(HighLowSubset, *arguments), "s per report")
+        size = _worst_case_size(policy) if request.utility == "worst-estimation" else None
+        yield "high-low-subset", Candidate(partial(HighLowSubset, *arguments, size), "s per report")
         yield "high-low-hadamard", Candidate(partial(HighLowHadamard, *arguments), "k + s log s")
         if len(policy.sensitive) > 1:
             build = partial(HighLowCyclic, *arguments, max_bits=request.preferred_bits)
@@ -32,6 +34,15 @@ def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
             bitmap = len(policy.sensitive) + (len(policy.domain) - len(policy.sensitive)).bit_length()
             yield "high-low-cyclic", Candidate(build, "k + s log s", compared=not request.is_short(bitmap))
         yield "uo-rr", Candidate(partial(UtilityOptimizedRR, *arguments), "k")
+
+
+def _worst_case_size(policy: HighLow) -> int | None:
+    """Return the subset size nearest to the best mixture for the worst case; None if no value is harmless."""
+    sensitive, size = len(policy.sensitive), len(policy.domain)
+    if sensitive == size:
+        return None
+    mixture = best_high_low_mixture(sensitive, size - sensitive, policy.epsilon)
+    return min(round(mixture.size + mixture.weight), max(sensitive - 1, 1))
 
 
 HIGH_LOW = Family(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from sfumato.mechanisms.candidates import Candidate, CandidateRequest
-from sfumato.mechanisms.high_low_mixed.choice import best_mixture as best_mixture
+from sfumato.mechanisms.high_low.sizes import best_high_low_mixture
 from sfumato.mechanisms.high_low_mixed.estimator import HighLowMixedEstimator
 from sfumato.mechanisms.high_low_mixed.mechanism import HighLowMixedSubsets
 from sfumato.mechanisms.partitioned.report_format import partitioned_format
@@ -24,11 +24,10 @@ def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
     sensitive = len(policy.sensitive)
     harmless = len(policy.domain) - sensitive
     if sensitive > 1 and harmless:
-        build = partial(HighLowMixedSubsets, policy.domain, policy.sensitive, policy.epsilon)
-        compared = (
-            request.utility == "worst-estimation" and best_mixture(sensitive, harmless, policy.epsilon).weight > 0
-        )
-        yield "high-low-mixed", Candidate(build, "s per report", compared=compared)
+        arguments = policy.domain, policy.sensitive, policy.epsilon
+        is_worst_case = request.utility == "worst-estimation"
+        compared = is_worst_case and best_high_low_mixture(sensitive, harmless, policy.epsilon).weight > 0
+        yield "high-low-mixed", Candidate(partial(HighLowMixedSubsets, *arguments), "s per report", compared=compared)
 
 
 HIGH_LOW_MIXED = Family(

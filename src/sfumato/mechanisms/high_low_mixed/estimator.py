@@ -9,7 +9,7 @@ import numpy as np
 from sfumato._core import Floats
 from sfumato.mechanisms.estimators.base import Estimator
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
-from sfumato.mechanisms.high_low_mixed.choice import Information
+from sfumato.mechanisms.high_low.sizes import Information
 from sfumato.mechanisms.high_low_mixed.mechanism import HighLowMixedSubsets
 from sfumato.mechanisms.two_level import OUTSIDE
 

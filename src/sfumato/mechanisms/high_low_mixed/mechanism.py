@@ -15,7 +15,7 @@ from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import SURROGATE_VALUES, Finished
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.high_low.base import HighLowMechanism
-from sfumato.mechanisms.high_low_mixed.choice import best_mixture
+from sfumato.mechanisms.high_low.sizes import best_high_low_mixture
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.subset.mechanism import MOST_PLANES, SubsetSelection, cheap_planes, scaled_size
 from sfumato.mechanisms.two_level import ONE, OUTSIDE, MixtureMechanism
@@ -108,7 +108,7 @@ class HighLowMixedSubsets(HighLowMechanism):
             raise InvalidInput(subject, "the policy", must, policy, hint=hint)
         exact = None if share is None else _checked_share(subject, share)
         if sizes is None or weight is None or exact is None:
-            best = best_mixture(count, len(domain) - count, policy.epsilon, exact)
+            best = best_high_low_mixture(count, len(domain) - count, policy.epsilon, exact)
             exact = best.share
             if sizes is None:
                 sizes = best.size, best.size + 1

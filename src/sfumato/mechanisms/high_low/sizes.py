@@ -13,8 +13,8 @@ J consists of two numbers, for the differences within either class, and of a 2×
 Let y be the likelihood of harmless values divided by the probability of the report at p. Each entry of J is a sum of
 quadratic functions of y over the sets. The probability of revealing a value determines the mean of y, so J depends on
 that probability and on the mean of y². Two neighbouring sizes have the least mean of y², which is best if differences
-between sensitive values matter more than their total. :func:`best_mixture` compares neighbouring sizes, and its
-``bound`` compares all sizes. The two agree, up to the tolerance of the search, wherever tests compare them.
+between sensitive values matter more than their total. :func:`best_high_low_mixture` compares neighbouring sizes, and
+its ``bound`` compares all sizes. The two agree, up to the tolerance of the search, wherever tests compare them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import numpy as np
 
 from sfumato._core import Epsilon, Floats
 
-__all__ = ["Information", "Mixture", "best_mixture"]
+__all__ = ["Information", "Mixture", "best_high_low_mixture"]
 
 #: Greatest ε that is used as it is; above it, e^-ε is negligible and e^ε overflows.
 _MOST_EPSILON = 700.0
@@ -38,6 +38,8 @@ _SHARES = 2**24
 #: Steps of a golden-section search, after which the interval has the relative length 2e-10.
 _STEPS = 46
 _GOLDEN = (math.sqrt(5) - 1) / 2
+#: Points of a grid of mean sizes, and number of grids, each between the neighbours of the best point of the one before.
+_POINTS, _ROUNDS = 65, 7
 #: Weight below which a size counts as unused; the search leaves such weights.
 _NEGLIGIBLE = 1e-6
 
@@ -117,11 +119,11 @@ class Information:
     def inverse(self) -> tuple[Floats, Floats, Floats]:
         """Entries (sensitive, mixed, harmless) of the inverse of ``means``."""
         sensitive, mixed, harmless = self.means
-        # The determinant without cancellation: Σ a_i a_j (l_i - l_j)²/(2·law_i law_j), and the revealed values.
+        # The determinant without cancellation: Σ_{i<j} a_i a_j (l_i - l_j)²/(law_i law_j), and the revealed values.
         each, pairs = self.weights / self.laws, 0.0
         for i in range(len(each)):
             for j in range(i):
-                pairs = pairs + each[i] * each[j] * (self.low[i] - self.low[j]) ** 2
+                pairs = pairs + each[i] * each[j] * (self.gammas[i] - self.gammas[j]) ** 2
         determinant = pairs + sensitive * self.revealed / (1 - self.share)
         return harmless / determinant, -mixed / determinant, sensitive / determinant
 
@@ -140,12 +142,16 @@ class Information:
         first = np.minimum(np.floor(sizes), max(sensitive - 1, 1))
         members = np.stack([first, np.minimum(first + 1, sensitive)])
         weights = np.stack([1 - (sizes - first), sizes - first])
-        gammas = odds * members / (odds * members + sensitive)
-        return cls(sensitive, harmless, share, weights, members / sensitive, gammas)
+        return cls(sensitive, harmless, share, weights, members / sensitive, _gammas(sensitive, odds, members))
+
+
+def _gammas(sensitive: int, odds: float, members: Floats) -> Floats:
+    """Return γ of sets with these numbers of members."""
+    return np.asarray(odds * members / (odds * members + sensitive))
 
 
 @functools.lru_cache(maxsize=256)  # bounds and mechanisms of one policy use the same mixture
-def best_mixture(sensitive: int, harmless: int, epsilon: Epsilon, share: Fraction | None = None) -> Mixture:
+def best_high_low_mixture(sensitive: int, harmless: int, epsilon: Epsilon, share: Fraction | None = None) -> Mixture:
     """Return the mixture of two neighbouring sizes with the least error at a share.
 
     Sizes are 1 … s. By default, the share is the least favourable one, at which the error is greatest.
@@ -175,21 +181,25 @@ _ENDS = (Fraction(1, _SHARES), 1 - Fraction(1, _SHARES))
 def _least_size(sensitive: int, harmless: int, odds: float, share: float) -> tuple[float, float]:
     """Return the mean size with the least error at a share, and that error."""
 
-    def risk(size: float) -> float:
-        return float(Information.of_sizes(sensitive, harmless, odds, share, np.array(size)).risk)
+    def risks(sizes: Floats) -> Floats:
+        return Information.of_sizes(sensitive, harmless, odds, share, sizes).risk
 
     sizes = np.arange(1.0, sensitive + 1)
     with np.errstate(divide="ignore"):  # sets of all sensitive values alone do not distinguish them
-        risks = Information.of_sizes(sensitive, harmless, odds, share, sizes).risk
-        best = int(np.argmin(risks))
-        options = [(float(sizes[best]), float(risks[best]))]
+        errors = risks(sizes)
+        best = int(np.argmin(errors))
         # The error is convex in the probability of revealing a value, so the best mean size is next to the best size.
-        options += [_minimise(risk, d, d + 1) for d in sizes[max(best - 1, 0) : best + 1].tolist() if d < sensitive]
-    return min(options, key=lambda option: option[1])
+        low, high = sizes[max(best - 1, 0)], sizes[min(best + 1, sensitive - 1)]
+        for _ in range(_ROUNDS if low < high else 0):
+            sizes = np.linspace(low, high, _POINTS)
+            errors = risks(sizes)
+            best = int(np.argmin(errors))
+            low, high = sizes[max(best - 1, 0)], sizes[min(best + 1, _POINTS - 1)]
+    return float(sizes[best]), float(errors[best])
 
 
 def _minimise(function: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
-    """Return the minimum of a function without other local minima, by golden-section search."""
+    """Return the minimum of a function without other local minima, and its place, by golden-section search."""
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_left, at_right = function(left), function(right)
     for _ in range(_STEPS):
@@ -213,13 +223,14 @@ def _bound(information: Information, odds: float) -> float:
     revealed values.
     """
     s, h, q = information.sensitive, information.harmless, information.share
-    everything = Information.of_sizes(s, h, odds, q, np.arange(1.0, s + 1))
+    members = np.arange(1.0, s + 1)
+    everything = Information(s, h, q, np.ones(s), members / s, _gammas(s, odds, members))
     first, mixed, last = (float(entry) for entry in information.inverse)
-    low, laws = everything.low[0], everything.laws[0]
+    low, laws = everything.low, everything.laws
     # |N·v|² on the means of the classes, and on the differences within the sensitive values.
     squares = ((first + mixed * low) ** 2 / s + (mixed + last * low) ** 2 / h) / laws**2
     if s > 1:
-        squares += (s - 1) * everything.within_of_sizes[0] / (laws * float(information.within)) ** 2
+        squares += (s - 1) * everything.within_of_sizes / (laws * float(information.within)) ** 2
     revealed = (mixed**2 / s + last**2 / h) / (1 - q) ** 2 + (1 - 1 / h) / float(information.revealed) ** 2
     # Sizes in use and revealed values have λ·(1, low)/law = squares and λ·(0, 1)/(1 - q) = revealed.
     used = (information.densities[information.weights > 0] * s).round().astype(np.int64) - 1
