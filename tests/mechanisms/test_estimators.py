@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -27,6 +28,7 @@ from sfumato.mechanisms.high_low.cyclic import HighLowCyclic
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
 from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
 from sfumato.mechanisms.high_low.subset import HighLowSubset
+from sfumato.mechanisms.high_low_mixed.mechanism import HighLowMixedSubsets
 from sfumato.mechanisms.nested_cyclic.mechanism import NestedCyclic
 from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
@@ -77,6 +79,15 @@ def high_lows(draw: st.DrawFn, kind: Callable[..., Mechanism]) -> Mechanism:
     size = draw(st.integers(2, 6))
     sensitive = draw(st.sets(st.integers(0, size - 1), min_size=1))
     return kind(R(size), sorted(sensitive), draw(EPSILONS))
+
+
+@st.composite
+def high_low_mixed(draw: st.DrawFn) -> Mechanism:
+    size = draw(st.integers(3, 6))
+    sensitive = sorted(draw(st.sets(st.integers(0, size - 1), min_size=2, max_size=size - 1)))
+    sizes = draw(st.sampled_from(list(itertools.combinations(range(1, len(sensitive) + 1), 2))))
+    weight, share = draw(st.sampled_from([1, 2**62, 2**63])), draw(st.sampled_from(["1/100", "1/2", "9/10"]))
+    return HighLowMixedSubsets(R(size), sensitive, draw(EPSILONS), sizes, weight=weight, share=share)
 
 
 @st.composite
@@ -131,6 +142,7 @@ FAMILIES: dict[str, st.SearchStrategy[Mechanism]] = {
     "cyclic design": cyclics(),
     "high-low cyclic": high_low_cyclics(),
     "high-low subset": high_lows(HighLowSubset),
+    "high-low mixed": high_low_mixed(),
     "high-low hadamard": high_lows(HighLowHadamard),
     "utility-optimized response": high_lows(UtilityOptimizedRR),
     "utility-optimized rappor": high_lows(UtilityOptimizedRappor),
@@ -204,6 +216,7 @@ LARGE: dict[str, Callable[[], Mechanism]] = {
     "cyclic design": lambda: CyclicDesign(R(MANY), 1),
     "high-low cyclic": lambda: HighLowCyclic(R(MANY), range(MANY // 3), 1),
     "high-low subset": lambda: HighLowSubset(R(MANY), range(MANY // 3), 1),
+    "high-low mixed": lambda: HighLowMixedSubsets(R(MANY), range(20), 1, (5, 6), weight=2**63, share="1/2"),
     "high-low hadamard": lambda: HighLowHadamard(R(MANY), range(MANY // 3), 1),
     "utility-optimized rappor": lambda: UtilityOptimizedRappor(R(MANY), range(MANY // 3), 1),
     "blocks": lambda: BlockMechanism.for_policy(sf.Blocks(R(MANY), [x % 1000 for x in range(MANY)], 1)),

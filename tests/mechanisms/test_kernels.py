@@ -34,6 +34,7 @@ from sfumato.mechanisms.high_low.cyclic import HighLowCyclic
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
 from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
 from sfumato.mechanisms.high_low.subset import HighLowSubset
+from sfumato.mechanisms.high_low_mixed.mechanism import HighLowMixedSubsets
 from sfumato.mechanisms.kernels.base import Kernel
 from sfumato.mechanisms.kernels.select import by_bisection, by_deposit, deposits_fast
 from sfumato.mechanisms.nested_cyclic.mechanism import NestedCyclic
@@ -384,6 +385,13 @@ EDGES: dict[str, Callable[[], Mechanism]] = {
     "high-low subset no low part": lambda: HighLowSubset(numbered(9), [0, 5, 7, 8], 1, 2, threshold=ONE // 2),
     "high-low subset 8 planes": lambda: HighLowSubset(numbered(80), range(70), 1, 20, coin=85, planes=8),
     "high-low subset, 80 to add": lambda: HighLowSubset(numbered(210), range(200), 1, 80, coin=0, planes=1),
+    "high-low mixed s=2": lambda: HighLowMixedSubsets(numbered(9), [0, 5], 1, (1, 2), weight=ODD, share="1/2"),
+    "high-low mixed s=63": lambda: HighLowMixedSubsets(
+        numbered(70), range(63), 1, (20, 21), weight=ONE // 2, share="1/2"
+    ),
+    "high-low mixed s=130": lambda: HighLowMixedSubsets(
+        numbered(140), range(130), 1, (40, 130), weight=ODD, share="1/2", coins=(77, None), planes=8
+    ),
     "high-low subset no coin": lambda: HighLowSubset(numbered(80), range(70), 1, 3, coin=0, planes=1),
     "blocks of responses": lambda: parts(*(RandomizedResponse(numbered(k), k) for k in (3, 1, 10, 2))),
     "blocks of hadamard": lambda: parts(*(HadamardResponse(numbered(k), 1) for k in (3, 10, 70))),

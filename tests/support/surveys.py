@@ -18,6 +18,7 @@ from sfumato.mechanisms.high_low.cyclic import HighLowCyclic
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
 from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
 from sfumato.mechanisms.high_low.subset import HighLowSubset
+from sfumato.mechanisms.high_low_mixed.mechanism import HighLowMixedSubsets
 from sfumato.mechanisms.nested_cyclic.mechanism import NestedCyclic
 from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
@@ -51,6 +52,7 @@ FAMILIES: dict[str, Callable[[int], Mechanism]] = {
         sf.Pairwise(sf.Domain.range(2), [[0, epsilon], [2 * epsilon, 0]])
     ),
     "high-low subset": lambda epsilon: HighLowSubset(D, [0, 1, 2], epsilon, 2),
+    "high-low mixed": lambda epsilon: HighLowMixedSubsets(D, [0, 1, 2], epsilon, (1, 2), weight=2**63, share="1/2"),
     "high-low hadamard": lambda epsilon: HighLowHadamard(D, [0, 1, 2], epsilon),
     "high-low cyclic": lambda epsilon: HighLowCyclic(D, [0, 1, 2], epsilon, design=CyclicDesign.singer(2, 1, 3)),
     "uo-rr": lambda epsilon: UtilityOptimizedRR(D, [0, 1, 2], epsilon),

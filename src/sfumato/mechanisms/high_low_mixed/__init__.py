@@ -7,6 +7,7 @@ from functools import partial
 
 from sfumato.mechanisms.candidates import Candidate, CandidateRequest
 from sfumato.mechanisms.high_low.sizes import best_high_low_mixture
+from sfumato.mechanisms.high_low_mixed.count_law import draw_counts
 from sfumato.mechanisms.high_low_mixed.estimator import HighLowMixedEstimator
 from sfumato.mechanisms.high_low_mixed.mechanism import HighLowMixedSubsets
 from sfumato.mechanisms.partitioned.report_format import partitioned_format
@@ -36,6 +37,7 @@ HIGH_LOW_MIXED = Family(
     report_format=partitioned_format,
     kernel="sfumato.mechanisms.high_low_mixed.kernel:build",
     candidates=_candidates,
+    count_law=draw_counts,
     in_browser=True,
     examples="sfumato.mechanisms.high_low_mixed.examples:examples",
 )
