@@ -135,8 +135,8 @@ class HighLowMixedEstimator(Estimator):
     def second_moments(self) -> Floats:
         # All sets of one size have scores of the same length, and so have all revealed values.
         s, h = np.count_nonzero(self._is_sensitive), np.count_nonzero(~self._is_sensitive)
-        own = self._other + 1 / self._revealed
-        of_revealed = s * self._sensitive**2 + (h - 1) * self._other**2 + own**2
+        true_score = self._other + 1 / self._revealed
+        of_revealed = s * self._sensitive**2 + (h - 1) * self._other**2 + true_score**2
         of_sensitive, of_harmless = 0.0, self._revealed * of_revealed
         for size in self._sizes:
             inside, outside = size.density * s, (1 - size.density) * s
@@ -206,14 +206,14 @@ class HighLowMixedEstimator(Estimator):
 
     def score_values(self) -> tuple[Floats, Floats]:
         # A sensitive value has a score outside and inside a set of each size, and one for a revealed value. A harmless
-        # value has one score for a set of each size, and the scores of another and of its own revealed value.
+        # value has one score for a set of each size, one for another revealed value, and one if it is revealed itself.
         of_sensitive = [value for size in self._sizes for value in (size.intercept, size.slope + size.intercept)]
         of_harmless = [size.harmless for size in self._sizes for _ in range(2)]
-        own = self._other + 1 / self._revealed
+        true_score = self._other + 1 / self._revealed
         values = np.where(
             self._is_sensitive[:, None],
             [*of_sensitive, self._sensitive, self._sensitive],
-            [*of_harmless, self._other, own],
+            [*of_harmless, self._other, true_score],
         )
         at_sensitive, at_harmless = [], []
         for size in self._sizes:

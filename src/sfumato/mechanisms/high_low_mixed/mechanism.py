@@ -195,7 +195,6 @@ class HighLowMixedSubsets(HighLowMechanism):
         return [self.layout]
 
     def layout_document(self) -> Any:
-        """Return the layout of all values, as the spec states it."""
         return self.layout.document()
 
     def audit_surrogate(self) -> HighLowMixedSubsets:
