@@ -27,12 +27,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from sfumato._core import Epsilon, Floats
+from sfumato._core import ZERO, Epsilon, Floats
 
 __all__ = ["Information", "Mixture", "best_high_low_mixture"]
 
 #: Greatest ε that is used as it is; above it, e^-ε is negligible and e^ε overflows.
 _MOST_EPSILON = 700.0
+#: Least ε above 0 that is used as it is; below it, errors overflow. A bound at a greater ε holds for a smaller one.
+_LEAST_EPSILON = 1e-12
 #: The share is a multiple of 1/_SHARES strictly between 0 and 1, so that its fraction is short.
 _SHARES = 2**24
 #: Steps of a golden-section search, after which the interval has the relative length 2e-10.
@@ -156,9 +158,9 @@ def best_high_low_mixture(sensitive: int, harmless: int, epsilon: Epsilon, share
 
     Sizes are 1 … s. By default, the share is the least favourable one, at which the error is greatest.
     """
-    odds = math.expm1(min(float(epsilon), _MOST_EPSILON))
-    if odds == 0:
+    if epsilon == ZERO:
         return Mixture(1, 0.0, Fraction(1, 2) if share is None else share, math.inf)
+    odds = math.expm1(min(max(float(epsilon), _LEAST_EPSILON), _MOST_EPSILON))
 
     def least(q: float) -> tuple[float, float]:
         return _least_size(sensitive, harmless, odds, q)
