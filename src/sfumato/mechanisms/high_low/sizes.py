@@ -37,6 +37,7 @@ _MOST_EPSILON = 700.0
 _LEAST_EPSILON = 1e-12
 #: The share is a multiple of 1/_SHARES strictly between 0 and 1, so that its fraction is short.
 _SHARES = 2**24
+_ENDS = (Fraction(1, _SHARES), 1 - Fraction(1, _SHARES))
 #: Steps of a golden-section search, after which the interval has the relative length 2e-10.
 _STEPS = 46
 _GOLDEN = (math.sqrt(5) - 1) / 2
@@ -175,9 +176,6 @@ def best_high_low_mixture(sensitive: int, harmless: int, epsilon: Epsilon, share
     size = min(math.floor(mean_size), max(sensitive - 1, 1))
     information = Information.of_sizes(sensitive, harmless, odds, float(share), np.array(mean_size))
     return Mixture(size, mean_size - size, share, _bound(information, odds))
-
-
-_ENDS = (Fraction(1, _SHARES), 1 - Fraction(1, _SHARES))
 
 
 def _least_size(sensitive: int, harmless: int, odds: float, share: float) -> tuple[float, float]:
