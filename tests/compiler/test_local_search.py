@@ -54,7 +54,7 @@ def test_rays_stay_in_the_cone_and_come_near_the_greatest_worth_of_all_vertices(
         return np.asarray(np.sum((rays @ directions.T) ** 2, axis=1) - rays @ multipliers)
 
     search = RaySearch(epsilons_of(policy), prior)
-    starts = np.concatenate([search.starts(200, np.zeros((0, size))), np.ones((1, size))])
+    starts = np.concatenate([search.starts(1000, np.zeros((0, size))), np.ones((1, size))])
     rays = search.climb(starts, directions, multipliers)
     with np.errstate(divide="ignore", invalid="ignore"):
         apart = np.log(rays[:, :, None]) - np.log(rays[:, None, :])
