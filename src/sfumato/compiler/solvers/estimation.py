@@ -23,6 +23,7 @@ from typing import Protocol
 import numpy as np
 
 from sfumato._core import Floats
+from sfumato.compiler.solvers.clusters import trace_of_clusters
 from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime
 from sfumato.compiler.solvers.design_weights import LEAST_WEIGHT, DesignWeights, Rounds
 from sfumato.compiler.solvers.interior import minimise
@@ -53,8 +54,8 @@ _LIGHT = 0.1
 _FEW_COORDINATES = 10
 #: Minimum number of Newton steps of a design, and seconds per step and third power of the number of rays.
 _LEAST_STEPS, _STEP_SECONDS = 8, 1e-10
-#: Fraction of the time for the search if the bound takes time too.
-_SEARCH_FRACTION = 0.6
+#: Fraction of the time for the search if not all rays are known; the rest is for the bound.
+_SEARCH_FRACTION = 0.7
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +98,8 @@ class Effort:
 
 #: The search goes on until no ray improves the design.
 EXHAUSTIVE = Effort()
+#: The search ends when ten rounds improve the design by less than one percent; a bound needs no better design.
+_QUICK = Effort(least_progress=0.01)
 
 
 def best_design(
@@ -128,15 +131,13 @@ def best_design(
             "under this policy no mechanism can estimate all frequencies, or an epsilon is too near 0 for double "
             "precision. Raise the epsilons of the policy that are near 0, or choose another utility."
         )
-    relaxed = everything is None and deadline.part(1 - _SEARCH_FRACTION).fits(relaxation_seconds(slice_))
     search = _Search(slice_, solve, everything, rays, effort)
-    search.run(first, deadline.part(_SEARCH_FRACTION) if relaxed else deadline, rounds)
+    search.run(first, deadline if everything is not None else deadline.part(_SEARCH_FRACTION), rounds)
     slice_, solved = search.slice_, search.solved
     bound = search.bound
     if everything is None:
         used = search.used
-        bound = least_trace(slice_, search.rays, solved.weights, deadline) if relaxed else -np.inf
-        bound -= float(slice_.prior @ slice_.prior)
+        bound = _bound_on_trace(slice_, search.rays, solved.weights, deadline) - float(slice_.prior @ slice_.prior)
         if slice_.size <= _FEW_COORDINATES:
             start = used[int(solved.pricing.of(used).argmax())]
             most, _ = greatest(slice_, solved.pricing, start, deadline, _TOLERANCE * solved.value)
@@ -148,6 +149,18 @@ def best_design(
         search.rays, solved.weights, solved.value, min(bound, solved.value), complete, in_time=search.done
     )
     return design.used(), slice_.prior
+
+
+def _bound_on_trace(slice_: Slice, rays: Floats, weights: Floats, deadline: Deadline) -> float:
+    """Return a lower bound on tr J⁻¹ of every design, by a relaxation or, for many values, by clusters of values."""
+    if deadline.fits(relaxation_seconds(slice_)):
+        return least_trace(slice_, rays, weights, deadline)
+
+    def trace_of(part: Slice, end: Deadline) -> float:
+        design, prior = best_design(part, end, effort=_QUICK)
+        return design.bound + float(prior @ prior)
+
+    return trace_of_clusters(slice_, trace_of, deadline)
 
 
 class _Search:
@@ -189,9 +202,7 @@ class _Search:
             self.rays = rays
         if self._precision > _LAST_PRECISION:
             with suppress(OutOfTime):
-                self.solved = self._solve(
-                    self.rays, self.slice_.prior, deadline.extended(GRACE), precision=_LAST_PRECISION
-                )
+                self.solved = self._solve(self.rays, self.slice_.prior, deadline, precision=_LAST_PRECISION)
                 self._round()
 
     def _round(self) -> bool:
@@ -282,6 +293,14 @@ def solve_design(
     solution = minimise(inverse_trace, rays.T, np.ones(size), None, start, precision, deadline)
     if not solution.converged:
         raise OutOfTime
-    inverse: Floats = np.linalg.inv((rays * solution.x[:, None]).T @ rays).astype(np.float64)
+    weights = _balanced(solution.x, rays)
+    inverse: Floats = np.linalg.inv((rays * weights[:, None]).T @ rays).astype(np.float64)
     pricing = sum_of_squares(inverse, solution.equations)
-    return solution.x, pricing, float(2 * np.trace(inverse) - solution.equations.sum()), float(np.trace(inverse))
+    return weights, pricing, float(2 * np.trace(inverse) - solution.equations.sum()), float(np.trace(inverse))
+
+
+def _balanced(weights: Floats, rays: Floats) -> Floats:
+    """Return weights with Σ w·v = 1, changed in proportion to themselves; the solver leaves a small difference."""
+    weighted = rays * weights[:, None]
+    change = weighted @ np.linalg.solve(weighted.T @ rays, 1 - weighted.sum(axis=0))
+    return np.asarray(np.maximum(weights + change, 0.0))

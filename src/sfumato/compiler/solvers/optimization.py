@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from sfumato._core import ZERO, Floats, ProgressCallback, checked_type
+from sfumato._core import ZERO, Floats, ProgressCallback, checked_count, checked_type
 from sfumato.compiler.solvers.deadline import GRACE, Deadline, OutOfTime, one_thread
 from sfumato.compiler.solvers.design_weights import DesignWeights, Rounds, count_rounds
-from sfumato.compiler.solvers.estimation import best_design, scaled
+from sfumato.compiler.solvers.estimation import EXHAUSTIVE, Effort, best_design, scaled
 from sfumato.compiler.solvers.goals import Estimation, Goal, SumGoal, WorstEstimation, read_goal
 from sfumato.compiler.solvers.interior import numerical_error
 from sfumato.compiler.solvers.mixture import best_mixture, solve_weights
@@ -64,6 +64,7 @@ def optimal(
     prior: Frequencies | None = None,
     max_seconds: float | None = None,
     max_outputs: int | None = None,
+    max_rounds: int | None = None,
     progress: ProgressCallback | None = None,
 ) -> Optimum:
     """Search all mechanisms that a policy allows for the one with the best utility.
@@ -74,7 +75,7 @@ def optimal(
     Parameters
     ----------
     policy
-        The policy that the mechanism must obey, over at most 256 values.
+        The policy that the mechanism must obey, over at most 512 values.
     utility
         Quantity to optimise:
 
@@ -92,6 +93,10 @@ def optimal(
         Time limit of the search in seconds, 60 by default. The call takes at most 20% plus 2 s longer.
     max_outputs
         Maximum number of different reports (outputs) of the mechanism; no limit by default. A limit may cost utility.
+    max_rounds
+        Maximum number of rounds of a search for ``"estimation"`` or ``"worst-estimation"``; no limit by default. A
+        search that ends by rounds and not by time returns the same mechanism in every run with the same versions of
+        the packages.
     progress
         Function that is called with a :class:`Progress` after every round. ``Progress.value`` is the utility of the
         best mechanism so far, and ``Progress.bound`` the bound so far.
@@ -106,7 +111,7 @@ def optimal(
     InvalidInput
         If a parameter is invalid, for example if ``max_seconds`` is not positive.
     LimitExceeded
-        If the domain has more than 256 values, or the policy has more than 250,000 inequalities.
+        If the domain has more than 512 values, or the policy has more than 250,000 inequalities.
     NoMechanism
         If the utility is an estimation error, and an epsilon is so near 0 that the search finds no reports which
         distinguish all values. If an epsilon is exactly 0, the result has the value ``inf`` instead.
@@ -125,8 +130,11 @@ def optimal(
     limit = DEFAULT_SECONDS if max_seconds is None else max_seconds
     if not limit > 0:
         raise InvalidInput("optimal", "max_seconds", "be positive", max_seconds)
+    if max_rounds is not None:
+        checked_count("optimal", max_rounds, "max_rounds")
+    effort = Effort(most_rounds=max_rounds)
     with one_thread():
-        return optimal_until(Deadline(limit), policy, utility, prior, max_outputs, progress)
+        return optimal_until(Deadline(limit), policy, utility, prior, max_outputs, progress, effort)
 
 
 def optimal_until(
@@ -136,8 +144,13 @@ def optimal_until(
     prior: Frequencies | None,
     max_outputs: int | None,
     progress: ProgressCallback | None,
+    effort: Effort = EXHAUSTIVE,
+    warm: Floats | None = None,
 ) -> Optimum:
-    """Design as ``optimal`` does, with at most ``max_outputs`` outputs, until a deadline."""
+    """Design as ``optimal`` does, with at most ``max_outputs`` outputs, until a deadline.
+
+    The search for estimation starts from the likelihood vectors in ``warm``, one per row, if there are any.
+    """
     latest = deadline.extended(_LATE * deadline.left + GRACE)
     size = len(policy.domain)
     if prior is None and isinstance(policy, Prior):
@@ -162,7 +175,8 @@ def optimal_until(
     if isinstance(goal, Estimation):
         if slice_.is_coarse:
             raise numerical_error("the error of the best mechanism cannot be computed")
-        design, prior = _designed(slice_, goal, search, max_outputs, rounds)
+        grouped = None if warm is None else _grouped(warm, slice_)
+        design, prior = _designed(slice_, goal, search, max_outputs, rounds, effort, grouped)
         if isinstance(goal, WorstEstimation):
             stated = design_prior = design_prior * (prior / slice_.prior)[slice_.group_of]
     else:
@@ -275,11 +289,23 @@ def _rounding_seconds(policy: Policy, outputs: float) -> float:
     return outputs * (len(policy.domain) * _ENTRY_SECONDS + pairs * _PROOF_SECONDS)
 
 
+def _grouped(likelihoods: Floats, slice_: Slice) -> Floats:
+    """Return likelihood vectors over the groups of a slice; the values of a group have equal likelihoods."""
+    first = np.unique(slice_.group_of, return_index=True)[1]
+    return np.asarray(likelihoods[:, first])
+
+
 def _designed(
-    slice_: Slice, goal: Estimation, deadline: Deadline, max_outputs: int | None, rounds: Rounds | None
+    slice_: Slice,
+    goal: Estimation,
+    deadline: Deadline,
+    max_outputs: int | None,
+    rounds: Rounds | None,
+    effort: Effort,
+    warm: Floats | None,
 ) -> tuple[DesignWeights, Floats]:
     """Return the rays and weights with the least error, and the distribution of the groups at which it occurs."""
-    design, prior = best_design(slice_, deadline, rounds, goal.solve)
+    design, prior = best_design(slice_, deadline, rounds, goal.solve, warm=warm, effort=effort)
     while max_outputs is not None and len(design.weights) > max_outputs:
         rays = design.rays[np.argsort(design.weights)[_dropped(design, max_outputs, deadline) :]]
         solved = goal.solve(rays, prior)

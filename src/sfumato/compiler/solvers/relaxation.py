@@ -30,7 +30,7 @@ from sfumato._core import Floats, import_late
 from sfumato.compiler.solvers.deadline import Deadline, OutOfTime
 from sfumato.compiler.solvers.interior import minimise
 from sfumato.compiler.solvers.local_search import independent_rules
-from sfumato.compiler.solvers.slice import Slice
+from sfumato.compiler.solvers.slice import Slice, pair_rows
 from sfumato.compiler.solvers.symmetry import automorphisms, pair_orbits
 from sfumato.errors import SolverFailed
 
@@ -166,10 +166,7 @@ def _cone(slice_: Slice, rays: Floats, deadline: Deadline) -> _Cone:
         epsilons[size, :size] = between[over].max(axis=0)
         generators = [np.append(g, size) for g in generators]
     prior = np.pad(slice_.prior, (0, len(epsilons) - size))
-    pairs = np.argwhere(independent_rules(epsilons))
-    faces = np.zeros((len(pairs), len(epsilons)))
-    faces[np.arange(len(pairs)), pairs[:, 1]] = 1.0
-    faces[np.arange(len(pairs)), pairs[:, 0]] = -np.exp(-epsilons[tuple(pairs.T)])
+    pairs, faces = np.argwhere(independent_rules(epsilons)), pair_rows(epsilons)
     free = ~(faces > 0).any(axis=0)  # no rule keeps these coordinates above zero
     heads = _first_of_orbits(pairs, len(epsilons), generators)
     heads = np.append(heads, len(faces) + np.arange(free.sum()))

@@ -26,11 +26,11 @@ from sfumato.compiler.solvers.simplices import Simplices
 from sfumato.errors import LimitExceeded, SolverFailed
 from sfumato.policy import AtLeast, ChiSquare, Known, PairwisePolicy, Policy, Prior, Secret
 
-__all__ = ["FRACTION_WITHIN", "Slice", "groups"]
+__all__ = ["FRACTION_WITHIN", "Slice", "groups", "pair_rows"]
 
 
-#: Maximum number of values; more would take hours and gigabytes.
-_LARGEST = 256
+#: Maximum number of values; a table for more has too many entries to store and to load.
+_LARGEST = 512
 #: Maximum number of coordinates for enumeration; random pairwise policies then have about four thousand vertices.
 _LARGEST_ENUMERATED = 10
 #: Seconds of an enumeration for ten coordinates, per pair of rules, and growth factor per coordinate. Measured over
@@ -165,6 +165,16 @@ class Slice:
         rows = self.rows[~(self.rows[:, coordinates] > 0).any(axis=1)][:, ~coordinates]
         rest = prior[~coordinates]
         return Slice(rows, rest / rest.sum(), np.arange(len(rest)))
+
+    def among(self, coordinates: npt.NDArray[np.intp]) -> Slice:
+        """Return the slice of the rules among some coordinates of a pairwise policy, at their conditional distribution.
+
+        Rules that follow from rules about other coordinates are kept.
+        """
+        assert self.epsilons is not None
+        epsilons, rest = self.epsilons[np.ix_(coordinates, coordinates)], self.prior[coordinates]
+        numbers = np.arange(len(coordinates))
+        return Slice(pair_rows(epsilons), rest / rest.sum(), numbers, epsilons=epsilons)
 
     @property
     def merges(self) -> bool:
@@ -402,13 +412,7 @@ def _rows(policy: Policy, group_of: npt.NDArray[np.int64], size: int) -> Floats:
     if size == 1:  # rules do not restrict a constant
         return np.zeros((0, 1))
     if isinstance(policy, PairwisePolicy):
-        epsilons = _group_epsilons(policy, group_of, size)
-        ratios, pairs = np.exp(-epsilons), np.argwhere(independent_rules(epsilons))
-        rows = np.zeros((len(pairs), size))
-        # Written as v_z ≥ e^-E·v_x, so that no coefficient exceeds one for any epsilon.
-        rows[np.arange(len(pairs)), pairs[:, 1]] = 1.0
-        rows[np.arange(len(pairs)), pairs[:, 0]] = -ratios[tuple(pairs.T)]
-        return rows
+        return pair_rows(_group_epsilons(policy, group_of, size))
     if isinstance(policy, Secret) and size == len(group_of):
         return _secret_rows(policy)
     if isinstance(policy, Prior) and size == len(group_of):
@@ -425,6 +429,16 @@ def _rows(policy: Policy, group_of: npt.NDArray[np.int64], size: int) -> Floats:
         if len(listed) > _MOST_ROWS:
             raise _too_many_rules()
     return np.unique(np.array(listed), axis=0) if listed else np.zeros((0, size))
+
+
+def pair_rows(epsilons: Floats) -> Floats:
+    """Return one row per rule between two coordinates that does not follow from two others."""
+    pairs = np.argwhere(independent_rules(epsilons))
+    rows = np.zeros((len(pairs), len(epsilons)))
+    # Written as v_z ≥ e^-E·v_x, so that no coefficient exceeds one for any epsilon.
+    rows[np.arange(len(pairs)), pairs[:, 1]] = 1.0
+    rows[np.arange(len(pairs)), pairs[:, 0]] = -np.exp(-epsilons[tuple(pairs.T)])
+    return rows
 
 
 def _too_many_rules() -> LimitExceeded:
