@@ -262,11 +262,21 @@ class EpsilonMatrix:
         """
         size = self.codes.shape[0]
         off_diagonal = ~np.eye(size, dtype=bool)
-        pairs = np.stack([self.codes[off_diagonal], other.codes[off_diagonal]])
-        distinct, first = np.unique(pairs, axis=1, return_index=True)
-        for (code, other_code), position in zip(distinct.T, first, strict=True):
-            if other.epsilon(int(other_code)) < self.epsilon(int(code)):
-                x, remainder = divmod(int(position), size - 1)
+        mine, theirs = self.codes[off_diagonal], other.codes[off_diagonal]
+        distinct, place = np.unique(mine, return_inverse=True)
+        other_distinct, other_place = np.unique(theirs, return_inverse=True)
+        # Codes are in the order of the epsilons. Of all pairs with one epsilon in one matrix, only the extreme epsilon
+        # in the other matrix must be compared, which takes one exact comparison per distinct epsilon.
+        if len(distinct) <= len(other_distinct):
+            own_codes, other_codes = distinct, np.full(len(distinct), INFINITE_CODE)
+            np.minimum.at(other_codes, place, theirs)
+        else:
+            own_codes, other_codes = np.zeros(len(other_distinct), dtype=np.int64), other_distinct
+            np.maximum.at(own_codes, other_place, mine)
+        for code, other_code in zip(own_codes.tolist(), other_codes.tolist(), strict=True):
+            if other.epsilon(other_code) < self.epsilon(code):
+                position = int(np.flatnonzero((mine == code) & (theirs == other_code))[0])
+                x, remainder = divmod(position, size - 1)
                 return x, remainder + (remainder >= x)
         return None
 
