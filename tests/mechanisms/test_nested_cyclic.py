@@ -25,8 +25,9 @@ from sfumato.mechanisms.draws import Draws
 from sfumato.mechanisms.estimators.base import HistogramEstimator
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
 from sfumato.mechanisms.nested_cyclic.mechanism import NestedCyclic
-from sfumato.mechanisms.nested_cyclic.patterns import HIGH_IN, HIGH_OUT, LOW_IN, Patterns, _keys
+from sfumato.mechanisms.nested_cyclic.patterns import HIGH_IN, HIGH_OUT, LOW_IN, Patterns
 from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
+from sfumato.mechanisms.split_mix import split_mix_keys
 from sfumato.testing import MechanismContract
 from support.policies import policies_over_blocks
 
@@ -76,12 +77,12 @@ class TestNestedCyclicWithSetsInLowBlocks(TestNestedCyclic):
 def test_keys_are_those_of_splitmix() -> None:
     # The first outputs of the reference implementation (Vigna, splitmix64.c) for the seed 1234567.
     expected = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431]
-    assert _keys(1234567, 4).tolist() == expected
+    assert split_mix_keys(1234567, 4).tolist() == expected
 
 
 def test_patterns_follow_their_definition() -> None:
     patterns = Patterns(3, 4, 5, 2, (3, 1), 17)
-    keys = _keys(17, 3 * 4 + 3 * 4 * 5).tolist()
+    keys = split_mix_keys(17, 3 * 4 + 3 * 4 * 5).tolist()
     for e, block in itertools.product(range(3), range(4)):
         of_blocks = keys[4 * e : 4 * e + 4]
         high = sorted(of_blocks).index(of_blocks[block]) < 2

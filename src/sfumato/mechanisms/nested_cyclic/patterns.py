@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Integers
+from sfumato.mechanisms.split_mix import ranks, split_mix_keys
 
 __all__ = ["HIGH_IN", "HIGH_OUT", "LOW_IN", "LOW_OUT", "Patterns"]
 
@@ -23,10 +24,6 @@ HIGH_IN, HIGH_OUT, LOW_IN, LOW_OUT = range(4)
 
 #: Maximum number of outputs in a batch, unless a single pattern has more.
 _BATCH = 2**18
-#: Constants of SplitMix64 (Steele, Lea, Flood 2014).
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-_FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
 @dataclass(frozen=True)
@@ -67,11 +64,11 @@ class Patterns:
     def levels(self) -> npt.NDArray[np.uint8]:
         """The level of every pattern, block and position, shape (m, B, b)."""
         shape = (self.count, self.blocks, self.block_size)
-        keys = _keys(self.seed, self.count * self.blocks + self.outputs)
+        keys = split_mix_keys(self.seed, self.count * self.blocks + self.outputs)
         of_blocks, of_positions = np.split(keys, [self.count * self.blocks])
-        is_high = _ranks(of_blocks.reshape(shape[:2])) < self.high
+        is_high = ranks(of_blocks.reshape(shape[:2])) < self.high
         size = np.where(is_high, *self.sizes)[:, :, None]
-        is_out = _ranks(of_positions.reshape(shape)) >= size
+        is_out = ranks(of_positions.reshape(shape)) >= size
         return np.asarray(np.where(is_high, HIGH_IN, LOW_IN)[:, :, None] + is_out, np.uint8)
 
     def batches(self) -> Iterator[npt.NDArray[np.uint8]]:
@@ -95,19 +92,3 @@ class Patterns:
         rows = self.levels[chosen]
         members = np.nonzero(rows == level)[1].reshape(len(rows), size)
         return np.nonzero(chosen)[1].astype(np.int64), members.astype(np.int64)
-
-
-def _keys(seed: int, count: int) -> npt.NDArray[np.uint64]:
-    """Return the first outputs of SplitMix64."""
-    keys = np.uint64(seed) + np.arange(1, count + 1, dtype=np.uint64) * _STEP
-    for shift, factor in zip(_SHIFTS, _FACTORS, strict=False):
-        keys = (keys ^ keys >> shift) * factor
-    return np.asarray(keys ^ keys >> _SHIFTS[2], np.uint64)
-
-
-def _ranks(keys: npt.NDArray[np.uint64]) -> Integers:
-    """Return the rank of each key in its row; equal keys are ranked in their order."""
-    order = np.argsort(keys, axis=-1, kind="stable")
-    ranks = np.empty(keys.shape, np.int64)
-    np.put_along_axis(ranks, order, np.arange(keys.shape[-1]), axis=-1)
-    return ranks
