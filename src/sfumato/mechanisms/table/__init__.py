@@ -11,12 +11,15 @@ from sfumato.mechanisms.table.binary import BinaryOptimal
 from sfumato.mechanisms.table.estimator import table_estimator
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.table.metric_exponential import best_exponential
+from sfumato.mechanisms.table.value_levels import LARGEST_LEVELLED, gain_of_levels, levels_table
 from sfumato.policy import Blocks, HighLow, PairwisePolicy, Uniform
 
 __all__ = ["TABLE", "BinaryOptimal", "TableMechanism"]
 
 #: Processor time in seconds, per pair of values, to build the two exact tables for distances.
 _ENTRY_SECONDS = 3e-5
+#: The same for the table by levels, and the least estimated gain at which it is offered: its sets cost about an eighth.
+_LEVELLED_SECONDS, _LEAST_GAIN = 3e-5, 1.15
 
 
 def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
@@ -30,9 +33,13 @@ def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
         yield "binary", Candidate(partial(BinaryOptimal.for_policy, policy), "k", compared=differs)
     elif isinstance(policy, (Uniform, HighLow)) or (isinstance(policy, Blocks) and _has_own_mechanism(policy)):
         return
-    elif len(policy.domain) <= LARGEST_TABLE and not policy.greatest_effective[0].is_infinite:
-        seconds = len(policy.domain) ** 2 * _ENTRY_SECONDS
-        yield "exponential", Candidate(partial(best_exponential, policy), "k²", seconds=seconds)
+    else:
+        pairs = len(policy.domain) ** 2
+        if len(policy.domain) <= LARGEST_TABLE and not policy.greatest_effective[0].is_infinite:
+            exponential = partial(best_exponential, policy)
+            yield "exponential", Candidate(exponential, "k²", seconds=pairs * _ENTRY_SECONDS)
+        if len(policy.domain) <= LARGEST_LEVELLED and gain_of_levels(policy) >= _LEAST_GAIN:
+            yield "levels", Candidate(partial(levels_table, policy), "k²", seconds=pairs * _LEVELLED_SECONDS)
 
 
 def _has_own_mechanism(policy: Blocks) -> bool:
