@@ -157,14 +157,14 @@ def random_pairwise(size: int, seed: int) -> sf.Pairwise:
 
 
 def test_twelve_values_without_structure_are_searched_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the mechanisms of other structures alone the error was 13 times as large."""
+    """With the mechanisms in closed form alone the error was 6 times as large."""
     policy = random_pairwise(12, 0)
     monkeypatch.setattr(_plan, "Deadline", deadline_after(4000))
     plan = sf.plan(policy, n=1000)
     assert plan.best.name == "optimal"
     assert plan.skipped is None
     closed = sf.plan(policy, n=1000, max_seconds=0)
-    assert plan.best.risk < closed.best.risk / 8
+    assert plan.best.risk < closed.best.risk / 4
     assert closed.skipped is not None
     assert closed.skipped.startswith("the optimal mechanism, because max_seconds is 0")
 

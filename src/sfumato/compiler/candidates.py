@@ -10,10 +10,12 @@ from dataclasses import dataclass, field, replace
 
 from sfumato._core import INFINITE, ZERO, Epsilon, checked_type
 from sfumato.auditing import audit, required_coverage
+from sfumato.compiler.approximations import in_words, inner_approximations
 from sfumato.compiler.report_length import MaxBits, ReportLength
+from sfumato.compiler.solvers.deadline import NEVER, Deadline
 from sfumato.errors import InvalidInput, NoAnswer, NoMechanism, SfumatoError
 from sfumato.mechanisms import Candidate, CandidateRequest, Family, Mechanism, all_families
-from sfumato.policy import PairwisePolicy, Policy, Prior, Secret
+from sfumato.policy import Blocks, PairwisePolicy, Policy, Prior, Secret
 
 __all__ = ["Candidates", "candidates", "safe_epsilon", "short_reason"]
 
@@ -34,11 +36,14 @@ class Candidates:
         Short names of the candidates of registered families.
     skipped
         The candidates that are not compared, with the reasons. ``comparing`` appends to it.
+    stronger
+        The policy in words for which a candidate is made, if it is not the policy itself but one that implies it.
     """
 
     by_name: dict[str, Candidate] = field(default_factory=dict)
     registered: set[str] = field(default_factory=set)
     skipped: list[str] = field(default_factory=list)
+    stronger: dict[str, str] = field(default_factory=dict)
 
     @contextmanager
     def comparing(self, name: str) -> Iterator[None]:
@@ -57,10 +62,13 @@ class Candidates:
             self.skipped.append(f"{name}, because {short_reason(error)}")
 
 
-def candidates(policy: Policy, max_bits: MaxBits = None, utility: str = "estimation") -> Candidates:
+def candidates(
+    policy: Policy, max_bits: MaxBits = None, utility: str = "estimation", deadline: Deadline = NEVER
+) -> Candidates:
     """Return every mechanism that a family offers for the policy.
 
-    Families offer classical mechanisms at the safe epsilon and other mechanisms for the structure of the policy.
+    Families offer classical mechanisms at the safe epsilon and other mechanisms for the structure of the policy, or of
+    a policy that implies it. Policies that imply it are sought until the deadline.
     """
     length = ReportLength(max_bits, len(policy.domain))
     request = CandidateRequest(policy, safe_epsilon(policy), length.limit, utility, length.short)
@@ -76,7 +84,23 @@ def candidates(policy: Policy, max_bits: MaxBits = None, utility: str = "estimat
                 offered.by_name[name] = candidate
         else:
             _add_registered(family, request, offered)
+    for stronger in inner_approximations(policy, deadline):
+        _add_for_stronger(replace(request, policy=stronger, epsilon=safe_epsilon(stronger)), offered)
     return offered
+
+
+def _add_for_stronger(request: CandidateRequest, offered: Candidates) -> None:
+    """Add the candidates for a policy that implies the requested one; classical ones are among the others already."""
+    stronger = request.policy
+    where = f"-in-{len(stronger.epsilons)}-blocks" if isinstance(stronger, Blocks) else ""
+    for family in all_families():
+        if family.candidates is None or not family.is_of_library:
+            continue
+        for offered_name, candidate in family.candidates(request):
+            name = offered_name + where
+            if not candidate.classical and name not in offered.by_name:
+                offered.by_name[name] = candidate
+                offered.stronger[name] = in_words(stronger)
 
 
 def _add_registered(family: Family, request: CandidateRequest, offered: Candidates) -> None:

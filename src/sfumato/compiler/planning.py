@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 from sfumato._core import MOST_PEOPLE, Floats, ProgressCallback, checked_count
+from sfumato.compiler.approximations import outer_bound
 from sfumato.compiler.bounds import least_risk
 from sfumato.compiler.candidates import candidates, short_reason
 from sfumato.compiler.expected_errors import measure, measure_mechanism, scale
@@ -13,7 +14,7 @@ from sfumato.compiler.plans import Plan, Row
 from sfumato.compiler.reasons import OPTIMAL, nothing_learned, reason_for, reveals_nothing
 from sfumato.compiler.report_length import SHORT, MaxBits
 from sfumato.compiler.requests import Request, checked_target
-from sfumato.compiler.solvers.deadline import GRACE, Deadline, OutOfTime, one_thread
+from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime, one_thread
 from sfumato.compiler.solvers.goals import Estimation, Goal
 from sfumato.compiler.solvers.optimization import DEFAULT_SECONDS, optimal_until
 from sfumato.compiler.solvers.orbits import best_orbits
@@ -33,7 +34,7 @@ SEARCH_SECONDS = 10.0
 #: Number of values above which the default search takes more than a second, and ratio of error to lower bound at which
 #: it is skipped there because it would gain little.
 _SMALL_DOMAIN, _NEARLY_OPTIMAL = 10, 1.01
-#: Maximum ratio between the value and the bound of a search; a weaker bound is not shown.
+#: Maximum ratio between the value and the bound of a search, or of the best candidate; a weaker bound is not shown.
 _USEFUL_BOUND = 2.0
 
 
@@ -180,7 +181,7 @@ def _plan_of_one_mechanism(request: Request, name: str) -> Plan:
         must = f"be one of optimal, {', '.join(suitable.by_name)} for this policy"
         raise InvalidInput(request.verb, "mechanism", must, name)
     candidate, prior = suitable.by_name[name], request.distribution(request.prior)
-    row = measure(name, candidate, prior)
+    row = replace(measure(name, candidate, prior), stronger=suitable.stronger.get(name))
     if request.goal.name != "estimation":
         late = Deadline(GRACE if request.max_seconds is None else request.max_seconds + GRACE)
         row = replace(row, value=value_until(late, request.goal, row.mechanism, prior))
@@ -219,7 +220,7 @@ def _plan_by_risk(request: Request, deadline: Deadline) -> Plan:
     prior = request.distribution(request.prior)
     bound = _least_risk(policy) if request.prior is None else None
     rows: list[Row] = []
-    suitable = candidates(policy, request.length.max_bits)
+    suitable = candidates(policy, request.length.max_bits, deadline=late if max_seconds else NEVER)
     skipped = suitable.skipped
     for name, candidate in suitable.by_name.items():
         if not candidate.compared:
@@ -233,14 +234,20 @@ def _plan_by_risk(request: Request, deadline: Deadline) -> Plan:
             skipped.append(f"{name}, because the time limit was reached (max_seconds is {max_seconds:g})")
             continue
         with suitable.comparing(name):
-            rows.append(measure(name, candidate, prior, bound))
+            rows.append(replace(measure(name, candidate, prior, bound), stronger=suitable.stronger.get(name)))
+    is_exact = bound is not None
+    if rows and bound is None and request.prior is None:
+        weaker = outer_bound(policy, late if max_seconds else NEVER, least=min(r.risk for r in rows) / _USEFUL_BOUND)
+        bound = None if weaker is None else weaker[0]
+        rows = [replace(row, bound=bound) for row in rows]
     if _needs_search(policy, request.length.limit):
         why_not = _why_no_search(policy, max_seconds, min((r.ratio for r in rows if r.ratio is not None), default=None))
         optimum = None
         if why_not is None:
             optimum, why_not = _optimum(request, deadline, prior)
         if optimum is not None:
-            if bound is None and optimum.value <= _USEFUL_BOUND * optimum.bound < math.inf:
+            is_better = not is_exact and optimum.bound > (bound or 0.0)
+            if is_better and optimum.value <= _USEFUL_BOUND * optimum.bound < math.inf:
                 bound = optimum.bound
                 rows = [replace(other, bound=bound) for other in rows]
             rows.append(measure_mechanism("optimal", optimum.mechanism, prior, bound=bound))

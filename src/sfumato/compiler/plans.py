@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Plan", "Row"]
 
 _ROW_KEYS = ("name", "mechanism", "value", "risk", "half_l1", "worst", "bits", "bound", "decoding", "classical")
+_OPTIONAL_ROW_KEYS = ("stronger",)
 _PLAN_KEYS = ("policy", "n", "utility", "prior", "max_bits", "rows", "reason", "skipped")
 
 
@@ -68,6 +69,9 @@ class Row:
     classical
         Whether the mechanism is a classical one: it satisfies ε-LDP between all values, at the greatest ε that implies
         the policy.
+    stronger
+        The policy in words for which the mechanism is made, if that is a stronger policy, which implies the one of the
+        plan. None if the mechanism is made for the policy of the plan or is classical.
 
     Examples
     --------
@@ -89,6 +93,7 @@ class Row:
     bound: float | None
     decoding: str
     classical: bool
+    stronger: str | None = None
 
     @property
     def tv(self) -> float:
@@ -140,8 +145,8 @@ class Row:
         Returns
         -------
         dict
-            One entry per field. ``"mechanism"`` is ``mechanism.spec``, the dict that ``mechanism_from_spec`` reads.
-            Infinite numbers are the strings ``"inf"`` and ``"-inf"``.
+            One entry per field, ``"stronger"`` only if it is not None. ``"mechanism"`` is ``mechanism.spec``, the dict
+            that ``mechanism_from_spec`` reads. Infinite numbers are the strings ``"inf"`` and ``"-inf"``.
         """
         return {
             "name": self.name,
@@ -154,6 +159,7 @@ class Row:
             "bound": number_document(self.bound),
             "decoding": self.decoding,
             "classical": self.classical,
+            **({} if self.stronger is None else {"stronger": self.stronger}),
         }
 
     @classmethod
@@ -176,7 +182,8 @@ class Row:
         InvalidInput
             If the dict is malformed, or ``risk``, ``half_l1`` or ``worst`` is negative.
         """
-        parts = check_keys("Row", "the document", document, required=_ROW_KEYS)
+        parts = check_keys("Row", "the document", document, required=_ROW_KEYS, optional=_OPTIONAL_ROW_KEYS)
+        stronger = parts.get("stronger")
         value, bound = (
             None if parts[key] is None else read_number("Row", key, parts[key], least=-math.inf)
             for key in ("value", "bound")  # an expected loss may be negative
@@ -193,6 +200,7 @@ class Row:
             bound=bound,
             decoding=read_string("Row", "decoding", parts["decoding"]),
             classical=read_flag("Row", "classical", parts["classical"]),
+            stronger=None if stronger is None else read_string("Row", "stronger", stronger),
         )
 
     def __repr__(self) -> str:

@@ -32,7 +32,8 @@ def reason_for(plan: Plan) -> str:
         total_variation = f"total variation error about {best.tv:.2g}"
     else:
         total_variation = f"total variation error 1, because {_people(plan.n)} too few to learn anything"
-    parts = ", ".join([_rank(plan, best), total_variation, _length(plan, best)])
+    made_for = [] if best.stronger is None else [f"made for the stronger policy of {best.stronger}"]
+    parts = ", ".join([_rank(plan, best), *made_for, total_variation, _length(plan, best)])
     skipped = "" if plan.skipped is None else f". Not compared: {plan.skipped}"
     return f"{best.name}: {parts}{_saving(plan)}{skipped}"
 
@@ -41,7 +42,10 @@ def reveals_nothing(policy: Policy) -> bool:
     """Return whether the policy forbids reports to distinguish any two values."""
     if isinstance(policy, Prior):
         return policy.epsilon == ZERO
-    return isinstance(policy, PairwisePolicy) and policy.greatest_effective[0] == ZERO
+    # If the least epsilon is positive, then so is the greatest effective one, which takes k³ steps to compute.
+    if not isinstance(policy, PairwisePolicy) or policy.least[0] > ZERO:
+        return False
+    return policy.greatest_effective[0] == ZERO
 
 
 def _rank(plan: Plan, best: Row) -> str:

@@ -48,6 +48,7 @@ if not TYPE_CHECKING:  # type checkers re-export the names of a starred import o
 
 # Used by the other packages of Sfumato; not part of the public interface.
 from sfumato.mechanisms.base import LARGEST_MATRIX as LARGEST_MATRIX, surrogate_of as surrogate_of
+from sfumato.mechanisms.candidates import LARGEST_TABLE as LARGEST_TABLE
 from sfumato.mechanisms.channel import Channel as Channel
 from sfumato.mechanisms.draws import (
     BitDraws as BitDraws,
@@ -87,6 +88,7 @@ from sfumato.mechanisms.reports.columns import (
     reports_to_column as reports_to_column,
 )
 from sfumato.mechanisms.secret.base import information as information
+from sfumato.mechanisms.split_mix import ranks as ranks, split_mix_keys as split_mix_keys
 from sfumato.mechanisms.table.alias import TOTAL as TOTAL, TOTAL_BITS as TOTAL_BITS
 from sfumato.mechanisms.unary.mechanism import (
     IndependentBits as IndependentBits,

@@ -1,0 +1,99 @@
+"""Likelihood vectors that a search for the optimal mechanism can start from."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from sfumato._core import Floats
+from sfumato.compiler.approximations import on_pairs
+from sfumato.compiler.candidates import candidates
+from sfumato.errors import LimitExceeded
+from sfumato.mechanisms import LARGEST_TABLE, Mechanism, ranks, split_mix_keys
+from sfumato.policy import PairwisePolicy, Policy
+
+__all__ = ["warm_rays"]
+
+#: Number of mechanisms that are used, maximum number of their outputs, and maximum time to build one in seconds.
+_MOST_MECHANISMS, _MOST_OUTPUTS, _MOST_SECONDS = 4, 2**16, 1.0
+#: Fractional part of the golden ratio; its multiples modulo 1 are spread evenly for any number of them.
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+def warm_rays(policy: Policy, limit: int) -> Floats:
+    """Return likelihood vectors that a policy allows, from mechanisms in closed form and from sets of values.
+
+    Half of the vectors are outputs of the candidates of least risk, including those for stronger policies. The other
+    half belong to sets S of values, for a policy on pairs with effective epsilons E: e^-E(S,x), where E(S,x) is the
+    least epsilon from a value of S to x. These satisfy every rule, and those of S against x with equality.
+
+    Parameters
+    ----------
+    policy
+        The policy.
+    limit
+        Maximum number of vectors.
+
+    Returns
+    -------
+    numpy.ndarray
+        One vector per row, with a column per value in domain order. The largest entry of a row is 1. Rules hold up to
+        the precision of doubles. There are no rows for more than 512 values.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, Metric
+    >>> warm_rays(Metric(Domain.range(6), "absolute", 1), 20).shape[1]
+    6
+    """
+    size = len(policy.domain)
+    if size > LARGEST_TABLE:
+        return np.empty((0, size))
+    pairs = on_pairs(policy)
+    of_sets = np.empty((0, size)) if pairs is None else _rays_of_sets(pairs, limit // 2)
+    of_mechanisms = np.array(list(_outputs(_best_mechanisms(policy), limit - len(of_sets)))).reshape(-1, size)
+    rays = np.concatenate([of_mechanisms, of_sets])
+    rays = rays[rays.min(axis=1) < rays.max(axis=1)]  # a constant vector says nothing
+    return np.unique(rays / rays.max(axis=1, keepdims=True), axis=0)
+
+
+def _best_mechanisms(policy: Policy) -> list[Mechanism]:
+    """Return the candidates of least risk that have few outputs and take little time to build."""
+    suitable = candidates(policy)
+    by_risk: list[tuple[float, Mechanism]] = []
+    for name, candidate in suitable.by_name.items():
+        if candidate.seconds > _MOST_SECONDS:
+            continue
+        with suitable.comparing(name):
+            mechanism = candidate.build()
+            if mechanism.outputs <= _MOST_OUTPUTS:
+                by_risk.append((mechanism.risk(1), mechanism))
+    return [mechanism for _, mechanism in sorted(by_risk, key=lambda pair: pair[0])[:_MOST_MECHANISMS]]
+
+
+def _outputs(mechanisms: Iterable[Mechanism], limit: int) -> Iterator[list[float]]:
+    """Yield the likelihoods of outputs of mechanisms, in turns and spread over all outputs of each."""
+    in_turns = itertools.zip_longest(*map(_spread_outputs, mechanisms))
+    return itertools.islice((column for turn in in_turns for column in turn if column is not None), limit)
+
+
+def _spread_outputs(mechanism: Mechanism) -> Iterator[list[float]]:
+    """Yield the likelihoods of every output of a mechanism once, in an order that spreads the first ones evenly."""
+    reports = list(mechanism.reports())
+    for place in np.argsort((np.arange(len(reports)) * _GOLDEN) % 1).tolist():
+        yield [float(mechanism.probability(reports[place], x)) for x in range(len(mechanism.domain))]
+
+
+def _rays_of_sets(pairs: PairwisePolicy, limit: int) -> Floats:
+    """Return vectors for sets of values that look random, of sizes from one value to half of all values."""
+    try:
+        epsilons = pairs.effective_epsilon_matrix().floats
+    except LimitExceeded:  # epsilons without a common unit
+        return np.empty((0, len(pairs.domain)))
+    size = len(epsilons)
+    members = np.geomspace(1, max(size // 2, 1), limit).round()
+    is_member = ranks(split_mix_keys(0, limit * size).reshape(limit, size)) < members[:, None]
+    return np.array([np.exp(-epsilons[row].min(axis=0)) for row in is_member]).reshape(limit, size)
