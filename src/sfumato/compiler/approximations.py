@@ -44,13 +44,13 @@ from sfumato.policy import (
     PairwisePolicy,
     Policy,
     Prior,
-    Secret,
     Uniform,
     implies,
+    on_pairs,
     structure_of,
 )
 
-__all__ = ["in_words", "inner_approximations", "on_pairs", "outer_bound"]
+__all__ = ["in_words", "inner_approximations", "outer_bound", "symmetric_least_risk"]
 
 #: Maximum number of values for which outer approximations use effective epsilons; computing them takes k³ steps.
 _LARGEST_CLOSED = 1024
@@ -177,13 +177,6 @@ def in_words(policy: Policy) -> str:
     within = least if least == greatest else f"{least} to {greatest}"
     across = "unlimited" if policy.across.is_infinite else f"{float(policy.across):.3g}"
     return f"{quantity(len(policy.epsilons), 'block')} with epsilon {within} within and {across} across"
-
-
-def on_pairs(policy: Policy) -> PairwisePolicy | None:
-    """Return the equivalent policy on pairs of values, or None if there is none."""
-    if isinstance(policy, Secret):
-        return policy.as_pairwise
-    return policy if isinstance(policy, PairwisePolicy) else None
 
 
 def _off_diagonal(matrix: EpsilonMatrix, diagonal: int = INFINITE_CODE) -> Integers:
@@ -339,7 +332,7 @@ def outer_bound(policy: Policy, deadline: Deadline = NEVER, *, least: float = 0.
     for weaker in _weaker_policies(pairs.domain, matrix):
         if deadline.passed:
             break
-        risk = _least_risk(weaker)
+        risk = symmetric_least_risk(weaker)
         if risk is not None and risk >= least:
             bounds.append((risk, weaker))
     # Effective epsilons are at most those of the matrix, so a policy whose epsilons are nowhere smaller is implied.
@@ -347,8 +340,8 @@ def outer_bound(policy: Policy, deadline: Deadline = NEVER, *, least: float = 0.
     return next((pair for pair in best_first if matrix.first_above(pair[1].epsilon_matrix()) is None), None)
 
 
-def _least_risk(policy: Policy) -> float | None:
-    """Return a lower bound on the risk of every mechanism for a structured policy, or None if none is known."""
+def symmetric_least_risk(policy: Policy) -> float | None:
+    """Return the least risk of one report at the uniform distribution, or None if it is not known."""
     closed_form = least_risk(policy)
     if closed_form is not None:
         return closed_form

@@ -6,8 +6,7 @@ import math
 from dataclasses import replace
 
 from sfumato._core import MOST_PEOPLE, Floats, ProgressCallback, checked_count
-from sfumato.compiler.approximations import outer_bound
-from sfumato.compiler.bounds import least_risk
+from sfumato.compiler.approximations import outer_bound, symmetric_least_risk
 from sfumato.compiler.candidates import candidates, short_reason
 from sfumato.compiler.expected_errors import measure, measure_mechanism, scale
 from sfumato.compiler.plans import Plan, Row
@@ -17,7 +16,6 @@ from sfumato.compiler.requests import Request, checked_target
 from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime, one_thread
 from sfumato.compiler.solvers.goals import Estimation, Goal
 from sfumato.compiler.solvers.optimization import DEFAULT_SECONDS, optimal_until
-from sfumato.compiler.solvers.orbits import best_orbits
 from sfumato.compiler.solvers.result import Optimum
 from sfumato.compiler.utility_planning import plan_by_utility, value_until
 from sfumato.domain import Frequencies
@@ -218,7 +216,7 @@ def _plan_by_risk(request: Request, deadline: Deadline) -> Plan:
     policy, max_seconds = request.policy, request.max_seconds
     late = deadline.extended(GRACE)
     prior = request.distribution(request.prior)
-    bound = _least_risk(policy) if request.prior is None else None
+    bound = symmetric_least_risk(policy) if request.prior is None else None
     rows: list[Row] = []
     suitable = candidates(policy, request.length.max_bits, deadline=late if max_seconds else NEVER)
     skipped = suitable.skipped
@@ -268,18 +266,6 @@ def _plan_by_risk(request: Request, deadline: Deadline) -> Plan:
         skipped="; ".join(skipped) or None,
     )
     return replace(compared, reason=reason_for(compared))
-
-
-def _least_risk(policy: Policy) -> float | None:
-    """Return the least risk of one report at the uniform distribution, or None if it is not known."""
-    closed_form = least_risk(policy)
-    if closed_form is not None:
-        return closed_form
-    try:
-        symmetric = best_orbits(policy)
-    except NoAnswer:
-        return None
-    return None if symmetric is None else symmetric.bound
 
 
 def _needs_search(policy: Policy, max_bits: int | None) -> bool:

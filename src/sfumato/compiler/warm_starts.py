@@ -9,11 +9,10 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from sfumato._core import Floats
-from sfumato.compiler.approximations import on_pairs
 from sfumato.compiler.candidates import candidates
 from sfumato.errors import LimitExceeded
 from sfumato.mechanisms import LARGEST_TABLE, Mechanism, ranks, split_mix_keys
-from sfumato.policy import PairwisePolicy, Policy
+from sfumato.policy import PairwisePolicy, Policy, on_pairs
 
 __all__ = ["warm_rays"]
 

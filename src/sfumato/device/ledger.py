@@ -70,6 +70,7 @@ from sfumato.policy import (
     Uniform,
     implies,
     log_rounded_up,
+    on_pairs,
     policy_from_dict,
     representatives,
 )
@@ -308,10 +309,10 @@ class Ledger:
         budget = self._budgets.get(checked_domain("Ledger.remaining", domain))
         if budget is None:
             return ZERO if self._budgets else None
-        limit = _on_pairs(budget)
+        limit = on_pairs(budget)
         releases = self._about(domain)
         totals = [total for _, total in _totals(releases)] if releases else [Uniform(domain, ZERO)]
-        used = [pairs for pairs in map(_on_pairs, totals) if pairs is not None]
+        used = [pairs for pairs in map(on_pairs, totals) if pairs is not None]
         if limit is None or not used:
             raise Undecided(
                 f"the remainder of a {budget.kind} budget after these releases is not a single level. Call allows() "
@@ -790,8 +791,8 @@ def _accounts(releases: list[Release]) -> Iterator[list[Policy]]:
     anything = [release.against_anything for release in releases]
     stated = [release.policy for release in releases]
     yield stated
-    on_pairs = [other if _on_pairs(policy) is None else policy for policy, other in zip(stated, anything, strict=True)]
-    for parts in (on_pairs, anything):
+    mixed = [other if on_pairs(policy) is None else policy for policy, other in zip(stated, anything, strict=True)]
+    for parts in (mixed, anything):
         known = [part for part in parts if part is not None]
         if len(known) == len(parts):
             yield known
@@ -826,18 +827,11 @@ def _composed(policies: list[Policy]) -> Policy:
     return functools.reduce(lambda first, second: first.compose(second), policies)
 
 
-def _on_pairs(policy: Policy) -> PairwisePolicy | None:
-    """Return the policy as one on pairs of values, or None."""
-    if isinstance(policy, Secret):
-        return policy.as_pairwise
-    return policy if isinstance(policy, PairwisePolicy) else None
-
-
 def _greatest_epsilon(policy: Policy) -> Epsilon:
     """Return the level of classical LDP that the policy implies."""
     if isinstance(policy, Prior):
         return policy.classical_epsilon
-    pairwise = _on_pairs(policy)
+    pairwise = on_pairs(policy)
     if pairwise is None:
         return INFINITE
     try:

@@ -65,3 +65,4 @@ from sfumato.policy.epsilon_matrix import (
 )
 from sfumato.policy.pairwise import representatives as representatives
 from sfumato.policy.prior import log_rounded_up as log_rounded_up, read_distribution as read_distribution
+from sfumato.policy.secret import on_pairs as on_pairs

@@ -23,8 +23,9 @@ from sfumato.policy.blocks import Blocks
 from sfumato.policy.chi_square import ChiSquare
 from sfumato.policy.confidence import SecretPair, Widest, ratio_is_certain, ratio_within, ratios_are_certain, widest
 from sfumato.policy.distributions import Anything, AtLeast, Distributions, Known
+from sfumato.policy.pairwise import PairwisePolicy
 
-__all__ = ["Anything", "AtLeast", "ChiSquare", "Distributions", "Known", "Secret"]
+__all__ = ["Anything", "AtLeast", "ChiSquare", "Distributions", "Known", "Secret", "on_pairs"]
 
 #: Bits of the probabilities in a rule: they are multiples of 2^-48.
 _LAW_BITS = 48
@@ -482,3 +483,10 @@ def _rounded(law: npt.NDArray[np.float64]) -> tuple[Fraction, ...]:
     units = [round(p * 2**_LAW_BITS) for p in law.tolist()]
     units[max(range(len(units)), key=units.__getitem__)] += 2**_LAW_BITS - sum(units)
     return tuple(Fraction(unit, 2**_LAW_BITS) for unit in units)
+
+
+def on_pairs(policy: Policy) -> PairwisePolicy | None:
+    """Return the equivalent policy on pairs of values, or None if there is none."""
+    if isinstance(policy, Secret):
+        return policy.as_pairwise
+    return policy if isinstance(policy, PairwisePolicy) else None
