@@ -53,6 +53,7 @@ def plan(
     The comparison covers:
 
     - mechanisms made for this kind of policy, such as block mechanisms for :class:`Blocks`;
+    - mechanisms made for :class:`HighLow` and :class:`Blocks` policies that imply the policy, for a matrix of epsilons;
     - classical mechanisms, which satisfy ε-LDP with one ε for all pairs of values. The ε is the greatest one that
       implies the policy;
     - the result of a search over all mechanisms (see :func:`optimal`), if none of the others is known to be optimal.
@@ -250,10 +251,9 @@ def _plan_by_risk(request: Request, deadline: Deadline) -> Plan:
                 rows = [replace(other, bound=bound) for other in rows]
             rows.append(measure_mechanism("optimal", optimum.mechanism, prior, bound=bound))
         if why_not:
-            skipped.append(
-                f"the optimal mechanism, because {why_not}. Its error may be several times smaller, so it may need "
-                "several times fewer people"
-            )
+            skipped.append(f"the optimal mechanism, because {why_not}")
+            if bound is None:
+                skipped[-1] += ". Its error may be several times smaller, so it may need several times fewer people"
     # Risks that agree in nine digits count as equal, because a solver does not resolve more. Shorter reports win ties.
     rows.sort(key=lambda row: (float(f"{row.risk:.9g}"), row.bits))
     compared = Plan(
