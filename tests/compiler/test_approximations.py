@@ -136,9 +136,11 @@ def test_noisy_groups_are_found_and_used() -> None:
     assert plan.saving > 3
 
 
-def test_a_row_for_a_stronger_policy_is_stored() -> None:
+@pytest.mark.parametrize("utility", ["estimation", "mutual-information"])
+def test_a_row_for_a_stronger_policy_is_stored(utility: str) -> None:
     policy = clustered([2, 2, 2], (0.5, 0.6), (2, 2.2))
-    plan = sf.plan(policy, 10, max_seconds=0)
+    plan = sf.plan(policy, 10, utility=utility, max_seconds=0)
+    assert {row.name for row in plan if row.stronger} == {row.name for row in plan if row.name.endswith("-blocks")}
     document = json.loads(json.dumps(plan.to_dict()))
     assert any(row.stronger for row in plan)
     assert all(

@@ -96,10 +96,18 @@ class _Comparison:
         if optimum is not None:
             self._add("optimal", optimum.mechanism, optimum.value)
 
-    def _add(self, name: str, mechanism: Mechanism, value: float | None, decoding: str = "k²") -> None:
+    def _add(
+        self,
+        name: str,
+        mechanism: Mechanism,
+        value: float | None,
+        decoding: str = "k²",
+        stronger: str | None = None,
+    ) -> None:
         """Append the row of a mechanism with this utility."""
         row = measure_mechanism(name, mechanism, self._stated, bound=self._bound)
-        self._rows.append(replace(row, value=value, decoding=decoding, classical=name in self._classical))
+        classical = name in self._classical
+        self._rows.append(replace(row, value=value, decoding=decoding, classical=classical, stronger=stronger))
 
     @property
     def is_nearly_optimal(self) -> bool:
@@ -110,7 +118,7 @@ class _Comparison:
         """Compare the candidates by the utility; after the first row, only candidates that fit in the time."""
         request, goal, limit = self._request, self._request.goal, self._request.length.limit
         left_out: list[str] = []
-        suitable = candidates(request.policy, request.length.max_bits, goal.name)
+        suitable = candidates(request.policy, request.length.max_bits, goal.name, late)
         self._classical = {name for name, candidate in suitable.by_name.items() if candidate.classical}
         for name, candidate in suitable.by_name.items():
             if not candidate.compared:
@@ -126,7 +134,7 @@ class _Comparison:
                 if value is None:
                     left_out.append(name)
                 if value is not None or not self._rows:
-                    self._add(name, mechanism, value, candidate.decoding)
+                    self._add(name, mechanism, value, candidate.decoding, suitable.stronger.get(name))
         self._skipped += suitable.skipped
         if left_out:
             self._skipped.append(f"{', '.join(left_out)}, because the time limit was reached")
