@@ -254,6 +254,11 @@ def test_outer_bounds_of_other_kinds_of_policies() -> None:
     result = outer_bound(secret)
     assert result is not None
     assert sf.implies(secret, result[1])
+    same = sf.Pairwise(sf.Domain.range(4), [[0, 0, 1, 2], [0, 0, 1, 2], [1, 1, 0, 1], [2, 2, 1, 0]])
+    result = outer_bound(same)
+    assert result is not None
+    assert np.isinf(result[0])  # no report distinguishes the first two values
+    assert sf.implies(same, result[1])
     known = sf.Secret(pairs, "S", 1, sf.Known([["1/4", "1/4"], ["1/4", "1/4"]]))
     assert outer_bound(known) is None
 

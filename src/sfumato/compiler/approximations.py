@@ -245,7 +245,8 @@ def _partitions_of_matrix(matrix: EpsilonMatrix, most: int = _MOST_CUTS) -> Iter
     order, edges = _nearest_neighbour_order(np.minimum(codes, codes.T))
     levels = np.unique(edges[(edges > within) & (edges < INFINITE_CODE)])
     floats = np.array([float(matrix.epsilon(code)) for code in levels.tolist()])
-    increases = floats / np.concatenate([[float(matrix.epsilon(within))], floats[:-1]])
+    before = np.concatenate([[float(matrix.epsilon(within))], floats[:-1]])
+    increases = floats / np.maximum(before, np.finfo(np.float64).tiny)
     half = most // 2
     spread = np.linspace(0, len(levels) - 1, half).round().astype(np.int64)
     for cut in sorted({*np.argsort(-increases)[:half].tolist(), *spread.tolist()}) if len(levels) else []:
