@@ -18,31 +18,15 @@ from sfumato.compiler.solvers.orbits.patterns import Patterns, block_patterns, c
 from sfumato.compiler.solvers.orbits.pricing import InformationPrices, Prices, SquaredPrices, greatest
 from sfumato.compiler.solvers.orbits.prior_rays import PriorFamily
 from sfumato.compiler.solvers.slice import Slice
+from support.symmetric import blocks_of, classes_of, secret_of
 
 Floats = npt.NDArray[np.float64]
 R = sf.Domain.range
 
 
-def blocks(sizes: list[int], epsilon: object, across: str) -> sf.Blocks:
-    return sf.Blocks(R(sum(sizes)), np.repeat(np.arange(len(sizes)), sizes).tolist(), epsilon, across)
-
-
-def classes(sizes: list[int], epsilons: list[list[str]]) -> sf.Pairwise:
-    """Return a policy whose epsilons depend only on the classes of the values."""
-    class_of = np.repeat(np.arange(len(sizes)), sizes).tolist()
-    matrix = [[epsilons[c][d] if x != y else "0" for y, d in enumerate(class_of)] for x, c in enumerate(class_of)]
-    return sf.Pairwise(R(len(class_of)), matrix)
-
-
-def secret(secrets: int, others: int, epsilon: str) -> sf.Blocks:
-    people = sf.Domain.product(S=list(range(secrets)), U=list(range(others)))
-    pairwise = sf.Secret(people, "S", epsilon, sf.Anything()).as_pairwise
-    assert pairwise is not None
-    return pairwise
-
-
 def family(policy: sf.Policy, prior: Floats) -> Family:
-    result = family_of(policy, prior)
+    pairwise = policy.as_pairwise if isinstance(policy, sf.Secret) else None
+    result = family_of(pairwise or policy, prior)
     assert result is not None
     return result
 
@@ -95,23 +79,23 @@ def rounded(rows: Floats) -> set[tuple[float, ...]]:
 SMALL: dict[str, sf.Policy] = {
     "one epsilon": sf.Uniform(R(6), "0.7"),
     "sensitive": sf.HighLow(R(7), range(3), "1.5"),
-    "equal blocks": blocks([3, 3, 3], 1, "1.1"),
-    "unequal blocks": blocks([4, 3, 1], "0.5", "1.5"),
-    "two sizes": blocks([2, 2, 1, 1, 1], "0.5", "0.8"),
-    "epsilon per block": blocks([3, 3, 2], ["0.5", "1", "2"], "2.5"),
-    "one epsilon above across": blocks([4, 2, 2], ["1.7", "0.6", "0.8"], "1"),
-    "epsilons above across": blocks([3, 3, 3], ["1.2", "1.4", "5"], "1"),
-    "equal blocks above across": blocks([3, 3, 3], "1.5", "1"),
-    "above and below across": blocks([2, 2, 2, 2], ["0.3", "1.6", "0.9", "inf"], "1"),
-    "secret 2 x 2": secret(2, 2, "1"),
-    "secret 3 x 2": secret(3, 2, "0.5"),
-    "secret 2 x 3": secret(2, 3, "1"),
-    "secret 3 x 3": secret(3, 3, "2"),
-    "secret 4 x 2": secret(4, 2, "1"),
-    "three classes": classes([2, 3, 3], [["0.5", "1", "2"], ["1.5", "1", "0.7"], ["3", "2", "2.5"]]),
-    "no limits": classes([2, 2, 3], [["1", "0.5", "2"], ["inf", "2", "1"], ["inf", "inf", "inf"]]),
-    "open classes": classes([3, 3, 2], [["1", "inf", "inf"], ["inf", "2", "inf"], ["0.5", "inf", "3"]]),
-    "single values": classes([1, 1, 4], [["0", "0.5", "1"], ["2", "0", "1.5"], ["0.7", "1", "1.3"]]),
+    "equal blocks": blocks_of([3, 3, 3], "1", "1.1"),
+    "unequal blocks": blocks_of([4, 3, 1], "0.5", "1.5"),
+    "two sizes": blocks_of([2, 2, 1, 1, 1], "0.5", "0.8"),
+    "epsilon per block": blocks_of([3, 3, 2], ["0.5", "1", "2"], "2.5"),
+    "one epsilon above across": blocks_of([4, 2, 2], ["1.7", "0.6", "0.8"], "1"),
+    "epsilons above across": blocks_of([3, 3, 3], ["1.2", "1.4", "5"], "1"),
+    "equal blocks above across": blocks_of([3, 3, 3], "1.5", "1"),
+    "above and below across": blocks_of([2, 2, 2, 2], ["0.3", "1.6", "0.9", "inf"], "1"),
+    "secret 2 x 2": secret_of(2, 2, "1"),
+    "secret 3 x 2": secret_of(3, 2, "0.5"),
+    "secret 2 x 3": secret_of(2, 3, "1"),
+    "secret 3 x 3": secret_of(3, 3, "2"),
+    "secret 4 x 2": secret_of(4, 2, "1"),
+    "three classes": classes_of([2, 3, 3], [["0.5", "1", "2"], ["1.5", "1", "0.7"], ["3", "2", "2.5"]]),
+    "no limits": classes_of([2, 2, 3], [["1", "0.5", "2"], ["inf", "2", "1"], ["inf", "inf", "inf"]]),
+    "open classes": classes_of([3, 3, 2], [["1", "inf", "inf"], ["inf", "2", "inf"], ["0.5", "inf", "3"]]),
+    "single values": classes_of([1, 1, 4], [["0", "0.5", "1"], ["2", "0", "1.5"], ["0.7", "1", "1.3"]]),
     "open blocks": sf.Blocks(R(6), "aabbbc", [1, "0.5", 2]),
     "prior": sf.Prior(R(7), ["6/32"] * 3 + ["4/32"] * 2 + ["3/32"] * 2, "0.5"),
     "prior upper": sf.Prior(R(6), ["1/4"] * 2 + ["1/8"] * 4, "0.8", "upper"),
@@ -193,7 +177,7 @@ def test_branch_and_bound_finds_the_most_valuable_orbit(name: str) -> None:
 
 
 def test_a_bound_holds_if_boxes_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    policy, rng = blocks([30, 30, 25, 25], "0.5", "1.5"), np.random.default_rng(3)
+    policy, rng = blocks_of([30, 30, 25, 25], "0.5", "1.5"), np.random.default_rng(3)
     every = family(policy, np.full(110, 1 / 110))
     assert isinstance(every, PatternFamily)
     prices = [random_prices(every.kinds, rng) for _ in range(8)]
@@ -206,7 +190,7 @@ def test_a_bound_holds_if_boxes_are_too_many(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_branch_and_bound_stops_at_the_deadline() -> None:
-    every = family(blocks([6, 5, 4], 1, "2"), np.full(15, 1 / 15))
+    every = family(blocks_of([6, 5, 4], "1", "2"), np.full(15, 1 / 15))
     with pytest.raises(OutOfTime):
         every.best(InformationPrices(np.zeros(3)), 1e-9, Deadline(0))
     with pytest.raises(OutOfTime):
