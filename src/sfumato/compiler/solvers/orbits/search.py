@@ -22,7 +22,7 @@ import numpy as np
 
 from sfumato._core import Epsilon, Floats, Integers
 from sfumato.compiler.bounds import least_risk
-from sfumato.compiler.solvers.deadline import NEVER, Deadline
+from sfumato.compiler.solvers.deadline import NEVER, Deadline, OutOfTime
 from sfumato.compiler.solvers.interior import minimise
 from sfumato.compiler.solvers.mixture import solve_weights
 from sfumato.compiler.solvers.orbits.families import family_of
@@ -31,7 +31,7 @@ from sfumato.compiler.solvers.orbits.kinds import Kinds, Orbits
 from sfumato.compiler.solvers.orbits.pricing import InformationPrices, Prices, SquaredPrices
 from sfumato.domain import Domain, Frequencies, checked_distribution
 from sfumato.errors import LimitExceeded, NoAnswer
-from sfumato.policy import Blocks, Policy, Prior, Secret, Uniform, structure_of
+from sfumato.policy import Blocks, Policy, Secret, Uniform, structure_of
 
 __all__ = ["Orbit", "OrbitDesign", "best_orbits", "exact_bound", "orbit_information"]
 
@@ -50,7 +50,7 @@ _LEAST_WEIGHT = 1e-3
 #: Distances of means from 1 below this are rounding errors.
 _NO_REACH = 1e-12
 #: Greatest gap, relative to the value, of a bound that ``exact_bound`` returns.
-_EXACT = 1e-6
+_CLOSE = 0.01
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def best_orbits(policy: Policy, prior: Frequencies | None = None, *, deadline: D
     policy
         Any policy; see Returns.
     prior
-        Distribution of values; by default the prior of the policy if it is a :class:`Prior`, otherwise the uniform one.
+        Distribution of values; uniform by default, also for a :class:`Prior` policy.
     deadline
         Time limit.
 
@@ -151,7 +151,7 @@ def best_orbits(policy: Policy, prior: Frequencies | None = None, *, deadline: D
     Raises
     ------
     OutOfTime
-        After the deadline.
+        If the deadline passes before any bound is known. After a later deadline, the design has a gap.
     """
     return _search(policy, prior, _Error, deadline)
 
@@ -167,23 +167,23 @@ def orbit_information(
 
 
 def exact_bound(policy: Policy, prior: Frequencies | None = None, *, deadline: Deadline = NEVER) -> float | None:
-    """Return the least possible expected squared error from one report, if it is known to a relative 1e-6.
+    """Return the least possible expected squared error from one report, if it is known.
 
     Parameters
     ----------
     policy
         Any policy.
     prior
-        Distribution of values; by default the prior of the policy if it is a :class:`Prior`, otherwise the uniform one.
+        Distribution of values; uniform by default, also for a :class:`Prior` policy.
     deadline
         Time limit.
 
     Returns
     -------
     float or None
-        A lower bound on the limit of n·E|p̂-p|² for every mechanism. A mixture of rays comes within a relative 1e-6 of
-        it. None if no closed form applies and the search over orbits declines the policy, is not precise enough, or
-        does not end in time.
+        A lower bound on the limit of n·E|p̂-p|² for every mechanism, from a closed form or from ``best_orbits``. The
+        mixture of orbits comes within 1% of it, and within a relative 1e-6 unless its orbits are too many to compare.
+        None if no closed form applies, and the search over orbits declines the policy or comes less close in time.
     """
     distribution = _distribution(policy, prior)
     if np.ptp(distribution) <= 1e-12:
@@ -194,13 +194,11 @@ def exact_bound(policy: Policy, prior: Frequencies | None = None, *, deadline: D
         design = best_orbits(policy, distribution, deadline=deadline)
     except (LimitExceeded, NoAnswer):
         return None
-    return None if design is None or design.gap > _EXACT else design.bound
+    return None if design is None or design.gap > _CLOSE else design.bound
 
 
 def _distribution(policy: Policy, prior: Frequencies | None) -> Floats:
     """Return the distribution of values as an array that sums to one."""
-    if prior is None and isinstance(policy, Prior):
-        prior = [float(probability) for probability in policy.prior]
     stated = checked_distribution(prior, policy.domain, "best_orbits", "prior")
     return np.asarray(stated / stated.sum())
 
@@ -300,34 +298,48 @@ class _Goal(ABC):
 
 
 def _best_mixture(family: Family, goal: type[_Goal], deadline: Deadline) -> OrbitDesign:
-    """Generate orbits until none is missing."""
+    """Generate orbits until none is missing, or until the deadline."""
     kinds, orbits, bound = family.kinds, family.first(), -math.inf
-    start = np.full(len(orbits), 1 / len(orbits))
+    solution = goal.solve(kinds, orbits, np.full(len(orbits), 1 / len(orbits)), deadline)
     for _ in range(_MOST_ROUNDS):
-        solution, sorts = goal.solve(kinds, orbits, start, deadline), orbits.sorts
-        target = _TOLERANCE * abs(solution.cost)
-        precise, gap = _WORTH_FRACTION * target, min(solution.cost - bound, abs(solution.cost))
-        for tolerance in (max(precise, _WORTH_FRACTION * gap), precise):
-            candidates, most = family.best(solution.prices, tolerance, deadline)
+        try:
+            candidates, most = _candidates(family, orbits, solution, solution.cost - bound, deadline)
             bound = max(bound, solution.base - most)
-            worths, old = solution.prices.of(candidates), set(sorts)
-            level = solution.base - solution.cost  # worth of the orbits in use
-            better = [row for row, ray in enumerate(candidates.sorts) if worths[row] > level and ray not in old]
-            # A search that needed more than the tolerance does not improve by a smaller one.
-            if better or tolerance == precise or most - worths.max() > 2 * tolerance:
+            if not len(candidates) or solution.cost - bound <= _TOLERANCE * abs(solution.cost):
                 break
-        if not better or solution.cost - bound <= target:
+            used = np.flatnonzero(solution.weights > goal.dropped)
+            start = np.append((1 - _NEW_SHARE) * solution.weights[used], np.full(len(candidates), _NEW_SHARE))
+            start[len(used) :] /= len(candidates)
+            more = orbits.of(used.tolist()) + candidates
+            solution, orbits = goal.solve(kinds, more, start, deadline), more
+        except OutOfTime:
+            if bound == -math.inf:
+                raise
             break
-        used = np.flatnonzero(solution.weights > goal.dropped)
-        orbits = orbits.of(used.tolist()) + candidates.of(better)
-        start = np.append((1 - _NEW_SHARE) * solution.weights[used], [_NEW_SHARE / len(better)] * len(better))
     mixture = [
         Orbit(kinds.words(ray), weight, functools.partial(kinds.ray, ray))
-        for ray, weight in zip(sorts, solution.weights.tolist(), strict=True)
+        for ray, weight in zip(orbits.sorts, solution.weights.tolist(), strict=True)
         if weight > _LEAST_WEIGHT
     ]
     value, limit = (goal.value(cost, kinds) for cost in (solution.cost, min(bound, solution.cost)))
     return OrbitDesign(value, limit, _sorted(mixture))
+
+
+def _candidates(
+    family: Family, orbits: Orbits, solution: _Solution, gap: float, deadline: Deadline
+) -> tuple[Orbits, float]:
+    """Return new orbits that are worth more than those in use, and an upper bound on the worth of every orbit."""
+    old, level = set(orbits.sorts), solution.base - solution.cost  # the level is the worth of the orbits in use
+    precise = _WORTH_FRACTION * _TOLERANCE * abs(solution.cost)
+    tolerance = max(precise, _WORTH_FRACTION * min(gap, abs(solution.cost)))
+    while True:
+        candidates, most = family.best(solution.prices, tolerance, deadline)
+        worths = solution.prices.of(candidates)
+        better = [row for row, ray in enumerate(candidates.sorts) if worths[row] > level and ray not in old]
+        # A search that needed more than the tolerance does not improve by a smaller one.
+        if better or tolerance == precise or most - worths.max() > 2 * tolerance:
+            return candidates.of(better), most
+        tolerance = precise
 
 
 class _Error(_Goal):
