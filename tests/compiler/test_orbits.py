@@ -124,7 +124,8 @@ def test_the_general_search_finds_the_same_for_random_policies() -> None:
         agree_with_the_general_search(*random_policy(rng))
 
 
-#: Policies with more values than the general search can enumerate; errors and information computed by this module.
+#: Policies with more values than the general search can enumerate, with the errors and informations of this module. An
+#: independent computation gave 27.23 and 0.1653 for the secret of 3 x 4 values.
 LARGE: list[tuple[sf.Policy, float, float]] = [
     (blocks_of([12, 8, 4], "0.5", "1.5"), 236.024695, 0.242446),
     (blocks_of([12, 8, 4], "1", "2"), 53.544919, 0.400057),
@@ -148,15 +149,14 @@ def test_exact_values_for_many_values(policy: sf.Policy, error: float, informati
     assert exact_bound(policy) == pytest.approx(design.bound, rel=1e-8)
 
 
-def test_a_search_over_tables_does_not_pass_the_bounds() -> None:
-    """The general search is independent of the list of rays; with more than ten values it does not enumerate them."""
-    for policy in (secret_of(3, 4, "1"), blocks_of([6, 4, 2], ["0.5", "1", "3"], "1")):
-        for design, utility in ((best_orbits(policy), "estimation"), (orbit_information(policy), "mutual-information")):
-            assert design is not None
-            general = optimal(policy, utility, max_seconds=1)
-            sign = 1 if utility == "estimation" else -1
-            assert sign * general.bound <= sign * design.value * (1 + sign * 1e-6)
-            assert sign * general.value >= sign * design.bound * (1 - sign * 1e-6)
+@pytest.mark.parametrize("policy", [policy for policy, _, _ in LARGE])
+def test_no_known_mechanism_is_below_the_bound(policy: sf.Policy) -> None:
+    bound = exact_bound(policy)
+    assert bound is not None
+    rows = sf.plan(policy, 1, max_seconds=0).rows
+    assert rows
+    for row in rows:
+        assert row.risk >= bound * (1 - 1e-9), row.name
 
 
 def test_the_rays_of_a_design_form_a_mechanism() -> None:

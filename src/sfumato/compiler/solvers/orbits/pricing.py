@@ -9,9 +9,10 @@ values are spread over the blocks of the cell. Let S be the sums of the kinds an
 * Information: the worth is (Σ p·v·ln v - ℓ·S)/T - ln T, and the spread has no effect.
 
 A worth exceeds μ only where an expression Q(X) is positive: S'AS + Σ F - μT², or Σ p·v·ln v - ℓ·S - T·ln T - μT. In the
-first case, Σ F is replaced by its maximum over real numbers of values in a block, or by the chord if F is convex.
-Either way, Q is easy to bound in a box of X, from its slope and curvature at the centre. Boxes in which Q may be
-positive are halved until they are single points, where the worth is computed exactly.
+first case, Σ F is replaced by its maximum over real numbers of values in a block, or by the chord if F is convex. In
+small boxes, the Σ F of an even spread is linear. Either way, Q is easy to bound in a box of X, from its slope and
+curvature at the centre. Boxes in which Q may be positive are halved until they are single points, where the worth is
+computed exactly.
 """
 
 from __future__ import annotations
@@ -78,7 +79,8 @@ def greatest(
     else:
         objective = _Entropy(kinds, patterns, prices)
     most, points = np.full(len(patterns), -np.inf), np.zeros_like(patterns.limits)
-    queue = [_Boxes(np.arange(len(patterns)), np.zeros_like(patterns.limits), patterns.limits)]
+    numbers = np.maximum(patterns.numbers, 1).astype(np.int64)
+    queue = [_Boxes(np.arange(len(patterns)), numbers, np.zeros_like(patterns.limits), patterns.limits)]
     visited, limit, best = 0, _MANY_BOXES, -np.inf
     while queue:
         deadline.require()
@@ -104,16 +106,27 @@ def greatest(
 
 @dataclass(frozen=True, eq=False)
 class _Boxes:
-    """Boxes of numbers of values inside: the row of the pattern of each, and its least and greatest numbers."""
+    """Boxes of numbers of values inside: the row of the pattern of each, and its least and greatest numbers.
+
+    ``numbers`` has the number of blocks of each cell, or 1 for an empty cell.
+    """
 
     rows: Integers
+    numbers: Integers
     lows: Integers
     highs: Integers
 
     @property
+    def centres(self) -> Floats:
+        """Centres of the boxes."""
+        return np.asarray((self.lows + self.highs) / 2)
+
+    @property
     def middles(self) -> Integers:
-        """Integer points in the middle of the boxes."""
-        return np.asarray((self.lows + self.highs) // 2)
+        """Integer points near the centres: equal numbers in all blocks of a cell, where possible."""
+        middles = (self.lows + self.highs) // 2
+        equal = middles - middles % self.numbers
+        return np.asarray(np.where(equal >= self.lows, equal, middles))
 
     @property
     def are_points(self) -> npt.NDArray[np.bool_]:
@@ -127,6 +140,7 @@ class _Boxes:
         is_split = np.eye(lows.shape[1], dtype=bool)[split]
         return _Boxes(
             np.tile(self.rows[some], 2),
+            np.tile(self.numbers[some], (2, 1)),
             np.concatenate([lows, np.where(is_split, middles + 1, lows)]),
             np.concatenate([np.where(is_split, middles, highs), highs]),
         )
@@ -191,11 +205,16 @@ class _Squares(_Objective):
         return np.where(totals > 0, worths / np.where(totals > 0, totals, 1.0) ** 2, -np.inf)
 
     def excess(self, boxes: _Boxes, threshold: float) -> tuple[Floats, Floats]:
-        rows, centres, reach = boxes.rows, (boxes.lows + boxes.highs) / 2, (boxes.highs - boxes.lows) / 2
+        rows, centres, reach = boxes.rows, boxes.centres, (boxes.highs - boxes.lows) / 2
         sums = self.sums(rows, centres)
         totals = sums @ self.weights
-        linear, square = self.upper_linear[rows], self.upper_square[rows]
-        blocks = self.constant[rows] + linear * centres + square * centres**2
+        # Between d and d + 1 values in every block of a cell, ΣF of an even spread is linear.
+        least = boxes.lows // boxes.numbers
+        is_linear = (boxes.highs <= (least + 1) * boxes.numbers) & ~self.is_convex[rows]
+        linear = np.where(is_linear, self.linear[rows] + self.square[rows] * (2 * least + 1), self.upper_linear[rows])
+        square = np.where(is_linear, 0.0, self.upper_square[rows])
+        rest = np.where(is_linear, boxes.numbers * self.square[rows] * least * (least + 1), 0.0)
+        blocks = self.constant[rows] - rest + linear * centres + square * centres**2
         prices = sums @ self.form
         middle = np.einsum("nk,nk->n", sums, prices) + blocks.sum(axis=1) - threshold * totals**2
         slopes = 2 * np.einsum("nk,ngk->ng", prices, self.is_kind[rows]) * self.steps[rows]
@@ -235,7 +254,7 @@ class _Entropy(_Objective):
         return np.where(totals > 0, worths, -np.inf)
 
     def excess(self, boxes: _Boxes, threshold: float) -> tuple[Floats, Floats]:
-        rows, centres, reach = boxes.rows, (boxes.lows + boxes.highs) / 2, (boxes.highs - boxes.lows) / 2
+        rows, centres, reach = boxes.rows, boxes.centres, (boxes.highs - boxes.lows) / 2
         totals = self.sums(rows, centres) @ self.weights
         middle = self.constant[rows] + (self.linear[rows] * centres).sum(axis=1) - totals * threshold
         bound, parts = np.full(len(rows), np.inf), np.zeros_like(reach)
