@@ -8,7 +8,7 @@ an orbit, so 10,000 values take little more work than ten.
 * ``kinds``: exchangeable values, and what an orbit reveals about them.
 * ``patterns``: all extreme rays of a policy on pairs of values, up to permutations.
 * ``prior_rays``: all extreme rays of a prior policy, up to permutations.
-* ``families``: which of them a policy has.
+* ``family`` and ``families``: the orbits of a policy, and which ones to start from.
 * ``pricing``: the most valuable orbit at given prices, by branch and bound.
 * ``search``: the best mixture of orbits, and a bound on every mechanism.
 """
