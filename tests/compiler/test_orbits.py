@@ -14,9 +14,10 @@ import pytest
 
 import sfumato as sf
 from sfumato.compiler import bounds
+from sfumato.compiler.known_bounds import exact_bound
 from sfumato.compiler.solvers.deadline import Deadline, OutOfTime
 from sfumato.compiler.solvers.optimization import optimal
-from sfumato.compiler.solvers.orbits import OrbitDesign, best_orbits, exact_bound, orbit_information
+from sfumato.compiler.solvers.orbits import OrbitDesign, best_orbits, orbit_information
 from sfumato.compiler.solvers.slice import Slice
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets

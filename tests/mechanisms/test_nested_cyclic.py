@@ -17,8 +17,8 @@ import pytest
 import sfumato as sf
 from sfumato._core.exact import Epsilon
 from sfumato.auditing.interpreter import sampler_law
-from sfumato.compiler.approximations import symmetric_least_risk
 from sfumato.compiler.candidates import candidates
+from sfumato.compiler.known_bounds import exact_bound
 from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.draws import Draws
@@ -226,7 +226,7 @@ def test_short_reports_are_within_five_percent_of_the_bound(shape: tuple[int, in
     policy = sf.Blocks(R(blocks * size), np.repeat(np.arange(blocks), size), *levels)
     bits = (blocks * size - 1).bit_length() + 4
     mechanism = NestedCyclic.for_policy(policy, max_bits=bits)
-    bound = symmetric_least_risk(policy)
+    bound = exact_bound(policy)
     assert bound is not None
     assert mechanism.bits <= bits
     assert 1 - 1e-9 < mechanism.risk(1) / bound < 1.05

@@ -40,7 +40,7 @@ def seconds_option(*, with_utility: bool = True) -> Callable[[Callable[..., None
     """Return the option ``--max-seconds``; ``with_utility`` adds the default for other utilities than estimation."""
     about = "Maximum time to search for the optimal mechanism, in seconds; 0 disables the search."
     other = "; 60 if --utility is not estimation or --mechanism is optimal" if with_utility else ""
-    default = f"[default: 10 for at most 64 values, 0 for more{other}]"
+    default = f"[default: 20 for at most 256 values, 0 for more{other}]"
     return click.option("--max-seconds", type=click.FloatRange(0), help=f"{about}  {default}")
 
 

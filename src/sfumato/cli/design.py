@@ -72,7 +72,7 @@ def command(
     """Design the best mechanism for a policy, audit it, and write it to a file that clients load.
 
     POLICY is a TOML or JSON file; - reads standard input. The command compares the same mechanisms as `sfumato plan`.
-    For at most 64 values it also searches for the optimal mechanism. It prints the reason for the choice and names
+    For at most 256 values it also searches for the optimal mechanism. It prints the reason for the choice and names
     mechanisms that were not compared.
 
     Example: sfumato design policy.toml -o mechanism.json

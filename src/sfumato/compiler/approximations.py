@@ -30,10 +30,10 @@ import numpy as np
 
 from sfumato._core import ZERO, Epsilon, Integers, quantity
 from sfumato.compiler.bounds import least_risk, uniform_least_risk
+from sfumato.compiler.known_bounds import exact_bound
 from sfumato.compiler.solvers.deadline import NEVER, Deadline
-from sfumato.compiler.solvers.orbits import best_orbits
 from sfumato.domain import Domain
-from sfumato.errors import LimitExceeded, NoAnswer
+from sfumato.errors import LimitExceeded
 from sfumato.mechanisms import NestedSubsets
 from sfumato.policy import (
     INFINITE_CODE,
@@ -50,7 +50,7 @@ from sfumato.policy import (
     structure_of,
 )
 
-__all__ = ["in_words", "inner_approximations", "outer_bound", "symmetric_least_risk"]
+__all__ = ["in_words", "inner_approximations", "outer_bound"]
 
 #: Maximum number of values for which outer approximations use effective epsilons; computing them takes k³ steps.
 _LARGEST_CLOSED = 1024
@@ -333,24 +333,12 @@ def outer_bound(policy: Policy, deadline: Deadline = NEVER, *, least: float = 0.
     for weaker in _weaker_policies(pairs.domain, matrix):
         if deadline.passed:
             break
-        risk = symmetric_least_risk(weaker)
+        risk = exact_bound(weaker, deadline=deadline)
         if risk is not None and risk >= least:
             bounds.append((risk, weaker))
     # Effective epsilons are at most those of the matrix, so a policy whose epsilons are nowhere smaller is implied.
     best_first = sorted(bounds, key=lambda pair: -pair[0])
     return next((pair for pair in best_first if matrix.first_above(pair[1].epsilon_matrix()) is None), None)
-
-
-def symmetric_least_risk(policy: Policy) -> float | None:
-    """Return the least risk of one report at the uniform distribution, or None if it is not known."""
-    closed_form = least_risk(policy)
-    if closed_form is not None:
-        return closed_form
-    try:
-        symmetric = best_orbits(policy)
-    except NoAnswer:
-        return None
-    return None if symmetric is None else symmetric.bound
 
 
 def _least_known_epsilons(pairs: PairwisePolicy) -> EpsilonMatrix:

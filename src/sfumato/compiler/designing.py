@@ -52,8 +52,8 @@ def design(
         means no limit.
     max_seconds
         Time limit of the call in seconds; 0 disables the search. The call takes at most 20% plus 2 s longer. By
-        default, a search for estimation takes at most 10 s for up to 64 values and is skipped for more. A search for
-        another utility takes at most 60 s.
+        default, a search for estimation takes at most 20 s for up to 256 values, ends when it makes little progress,
+        and is skipped for more values. A search for another utility takes at most 60 s.
     progress
         Function that is called with a :class:`Progress` after every round of a search.
 

@@ -6,17 +6,19 @@ import math
 from dataclasses import replace
 
 from sfumato._core import MOST_PEOPLE, Floats, ProgressCallback, checked_count
-from sfumato.compiler.approximations import outer_bound, symmetric_least_risk
+from sfumato.compiler.approximations import outer_bound
 from sfumato.compiler.candidates import candidates, short_reason
 from sfumato.compiler.expected_errors import measure, measure_mechanism, scale
+from sfumato.compiler.known_bounds import exact_bound
 from sfumato.compiler.plans import Plan, Row
 from sfumato.compiler.reasons import OPTIMAL, nothing_learned, reason_for, reveals_nothing
 from sfumato.compiler.report_length import SHORT, MaxBits
 from sfumato.compiler.requests import Request, checked_target
 from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime, one_thread
+from sfumato.compiler.solvers.estimation import EXHAUSTIVE, Effort
 from sfumato.compiler.solvers.goals import Estimation, Goal
 from sfumato.compiler.solvers.optimization import DEFAULT_SECONDS, optimal_until
-from sfumato.compiler.solvers.result import Optimum
+from sfumato.compiler.solvers.result import USEFUL_RATIO, Optimum
 from sfumato.compiler.utility_planning import plan_by_utility, value_until
 from sfumato.domain import Frequencies
 from sfumato.errors import Description, InvalidInput, NoAnswer, NoMechanism
@@ -26,9 +28,13 @@ from sfumato.policy import Blocks, HighLow, PairwisePolicy, Policy, Uniform, str
 __all__ = ["SEARCHED_VALUES", "SEARCH_SECONDS", "plan", "plan_request"]
 
 #: Maximum number of values for which ``plan`` searches for the optimal mechanism without ``max_seconds``.
-SEARCHED_VALUES = 64
+SEARCHED_VALUES = 256
 #: Maximum duration of that search in seconds.
-SEARCH_SECONDS = 10.0
+SEARCH_SECONDS = 20.0
+#: Without ``max_seconds``, the search ends when ten rounds improve the error by less than a thousandth.
+_DEFAULT_EFFORT = Effort(least_progress=1e-3)
+#: Fraction of the time for an exact bound.
+_KNOWN_FRACTION = 0.15
 #: Number of values above which the default search takes more than a second, and ratio of error to lower bound at which
 #: it is skipped there because it would gain little.
 _SMALL_DOMAIN, _NEARLY_OPTIMAL = 10, 1.01
@@ -96,9 +102,9 @@ def plan(
         The plan may also list mechanisms with longer reports.
     max_seconds
         Time limit of the call in seconds; 0 disables the search. The call takes at most 20% plus 2 s longer, even while
-        two other programs keep the cores busy. By default, a search for estimation takes at most 10 s for up to 64
-        values and is skipped for more. A search for another utility takes at most 60 s. ``Plan.skipped`` names the
-        mechanisms that did not fit in the time.
+        two other programs keep the cores busy. By default, a search for estimation takes at most 20 s for up to 256
+        values, ends when it makes little progress, and is skipped for more values. A search for another utility takes
+        at most 60 s. ``Plan.skipped`` names the mechanisms that did not fit in the time.
     progress
         Function that is called with a :class:`Progress` after every round of a search. ``Progress.value`` is the
         utility of the best mechanism so far, and ``Progress.bound`` the bound so far.
@@ -217,7 +223,7 @@ def _plan_by_risk(request: Request, deadline: Deadline) -> Plan:
     policy, max_seconds = request.policy, request.max_seconds
     late = deadline.extended(GRACE)
     prior = request.distribution(request.prior)
-    bound = symmetric_least_risk(policy) if request.prior is None else None
+    bound = exact_bound(policy, deadline=deadline.part(_KNOWN_FRACTION)) if request.prior is None else None
     rows: list[Row] = []
     suitable = candidates(policy, request.length.max_bits, deadline=late if max_seconds else NEVER)
     skipped = suitable.skipped
@@ -236,7 +242,7 @@ def _plan_by_risk(request: Request, deadline: Deadline) -> Plan:
             rows.append(replace(measure(name, candidate, prior, bound), stronger=suitable.stronger.get(name)))
     is_exact = bound is not None
     if rows and bound is None and request.prior is None:
-        weaker = outer_bound(policy, late if max_seconds else NEVER, least=min(r.risk for r in rows) / _USEFUL_BOUND)
+        weaker = outer_bound(policy, late if max_seconds else NEVER, least=min(r.risk for r in rows) / USEFUL_RATIO)
         bound = None if weaker is None else weaker[0]
         rows = [replace(row, bound=bound) for row in rows]
     if _needs_search(policy, request.length.limit):
@@ -246,7 +252,7 @@ def _plan_by_risk(request: Request, deadline: Deadline) -> Plan:
             optimum, why_not = _optimum(request, deadline, prior)
         if optimum is not None:
             is_better = not is_exact and optimum.bound > (bound or 0.0)
-            if is_better and optimum.value <= _USEFUL_BOUND * optimum.bound < math.inf:
+            if is_better and optimum.value <= USEFUL_RATIO * optimum.bound < math.inf:
                 bound = optimum.bound
                 rows = [replace(other, bound=bound) for other in rows]
             rows.append(measure_mechanism("optimal", optimum.mechanism, prior, bound=bound))
@@ -300,7 +306,8 @@ def _optimum(request: Request, deadline: Deadline, prior: Floats) -> tuple[Optim
     outputs = most_outputs(request.length.limit)
     try:
         deadline.require()
-        return optimal_until(deadline, request.policy, "estimation", prior, outputs, request.progress), None
+        effort = _DEFAULT_EFFORT if request.max_seconds is None else EXHAUSTIVE
+        return optimal_until(deadline, request.policy, "estimation", prior, outputs, request.progress, effort), None
     except OutOfTime:
         seconds = request.max_seconds or SEARCH_SECONDS
         return None, f"its search did not finish in {seconds:g} s (raise max_seconds to search longer)"

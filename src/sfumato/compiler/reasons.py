@@ -60,7 +60,7 @@ def _rank(plan: Plan, best: Row) -> str:
 def _distance_to_bound(ratio: float | None) -> str:
     """Return a ratio to the lower bound in words."""
     if ratio is None:
-        return "no lower bound is known"
+        return "no useful lower bound is known"
     if ratio < _TWO_DECIMALS:
         return f"at most {math.ceil((ratio - 1) * 1e4) / 100:.2g}% above the lower bound"
     return f"{ratio:,.2f}× the lower bound"

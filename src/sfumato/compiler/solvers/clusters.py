@@ -42,6 +42,8 @@ def trace_of_clusters(slice_: Slice, least_trace: Callable[[Slice, Deadline], fl
         return 1.0
     cluster_of = _clusters(slice_.epsilons)
     count = int(cluster_of.max()) + 1
+    if count == 1:
+        return 1.0
     total = 0.0
     for number in range(count):
         members = np.flatnonzero(cluster_of == number)

@@ -50,6 +50,8 @@ _PROGRESS_ROUNDS = 10
 _FIRST_PRECISION, _LAST_PRECISION = 1e-4, 1e-10
 #: Greatest probability of an output, relative to the average weight, below which its ray is dropped between rounds.
 _LIGHT = 0.1
+#: Relative distance to the best possible value at which the search ends.
+_ON_TARGET = 2e-5
 #: Maximum number of coordinates for which branch and bound over rays follows the relaxation.
 _FEW_COORDINATES = 10
 #: Minimum number of Newton steps of a design, and seconds per step and third power of the number of rays.
@@ -90,10 +92,13 @@ class Effort:
         improves the value.
     most_rounds
         Maximum number of rounds, or None for no limit.
+    target
+        Value at which the search ends, because no design is better.
     """
 
     least_progress: float = 0.0
     most_rounds: int | None = None
+    target: float = -np.inf
 
 
 #: The search goes on until no ray improves the design.
@@ -132,10 +137,13 @@ def best_design(
             "precision. Raise the epsilons of the policy that are near 0, or choose another utility."
         )
     search = _Search(slice_, solve, everything, rays, effort)
-    search.run(first, deadline if everything is not None else deadline.part(_SEARCH_FRACTION), rounds)
+    is_bounded = everything is not None or effort.target > 0
+    search.run(first, deadline if is_bounded else deadline.part(_SEARCH_FRACTION), rounds)
     slice_, solved = search.slice_, search.solved
     bound = search.bound
-    if everything is None:
+    if everything is None and effort.target > 0:
+        bound = effort.target  # another method has proven it
+    elif everything is None:
         used = search.used
         bound = _bound_on_trace(slice_, search.rays, solved.weights, deadline) - float(slice_.prior @ slice_.prior)
         if slice_.size <= _FEW_COORDINATES:
@@ -153,7 +161,8 @@ def best_design(
 
 def _bound_on_trace(slice_: Slice, rays: Floats, weights: Floats, deadline: Deadline) -> float:
     """Return a lower bound on tr J⁻¹ of every design, by a relaxation or, for many values, by clusters of values."""
-    if deadline.fits(relaxation_seconds(slice_)):
+    # The estimate is without symmetries, and an interrupted relaxation has a bound too.
+    if deadline.fits(relaxation_seconds(slice_) / 3):
         return least_trace(slice_, rays, weights, deadline)
 
     def trace_of(part: Slice, end: Deadline) -> float:
@@ -230,6 +239,8 @@ class _Search:
     def _is_done(self, better: int) -> bool:
         """Return whether the search has converged or makes too little progress to go on."""
         if self.slice_.size == 1 or self._idle >= _IDLE_ROUNDS or (self._everything is not None and not better):
+            return True
+        if self.solved.value <= self._effort.target * (1 + _ON_TARGET):
             return True
         if len(self._values) <= _PROGRESS_ROUNDS + 1 or self._everything is not None:
             return False

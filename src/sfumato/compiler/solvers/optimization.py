@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from sfumato._core import ZERO, Floats, ProgressCallback, checked_count, checked_type
+from sfumato.compiler.known_bounds import known_optimum
 from sfumato.compiler.solvers.deadline import GRACE, Deadline, OutOfTime, one_thread
 from sfumato.compiler.solvers.design_weights import DesignWeights, Rounds, count_rounds
 from sfumato.compiler.solvers.estimation import EXHAUSTIVE, Effort, best_design, scaled
@@ -21,6 +22,7 @@ from sfumato.compiler.solvers.result import Optimum
 from sfumato.compiler.solvers.slice import Slice, groups
 from sfumato.compiler.solvers.utilities import Utility
 from sfumato.compiler.solvers.worst_case import LEAST_PROBABILITY
+from sfumato.compiler.warm_starts import warm_rays
 from sfumato.domain import Frequencies, checked_distribution
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import TableMechanism
@@ -53,6 +55,11 @@ _PROOF_SECONDS = 8e-5
 _LARGE_TABLE = 20_000
 #: Typical number of outputs of a design per value.
 _OUTPUTS_PER_VALUE = 4
+#: Fraction of the time for bounds and rays that need no search.
+_KNOWN_FRACTION = 0.15
+#: Number of rays per value that the search starts from, and number of values above which they come from known
+#: mechanisms if the policy has no symmetric form.
+_WARM, _WARM_SIZE = 4, 64
 #: Maximum fraction of the time reserved for rounding, and fraction beyond the deadline at which rounding is aborted.
 _MOST_ROUNDING, _LATE = 0.4, 0.15
 
@@ -145,12 +152,8 @@ def optimal_until(
     max_outputs: int | None,
     progress: ProgressCallback | None,
     effort: Effort = EXHAUSTIVE,
-    warm: Floats | None = None,
 ) -> Optimum:
-    """Design as ``optimal`` does, with at most ``max_outputs`` outputs, until a deadline.
-
-    The search for estimation starts from the likelihood vectors in ``warm``, one per row, if there are any.
-    """
+    """Design as ``optimal`` does, with at most ``max_outputs`` outputs, until a deadline."""
     latest = deadline.extended(_LATE * deadline.left + GRACE)
     size = len(policy.domain)
     if prior is None and isinstance(policy, Prior):
@@ -169,14 +172,16 @@ def optimal_until(
     if max_outputs is not None and max_outputs < slice_.size:
         must = f"be at least {slice_.size}, the number of values that reports can distinguish"
         raise InvalidInput("optimal", "max_outputs", must, max_outputs)
+    known, warm = _known(policy, goal, stated, slice_, deadline.part(_KNOWN_FRACTION))
     expected_outputs = min(_OUTPUTS_PER_VALUE * slice_.size, max_outputs or math.inf)
     reserve = min(_rounding_seconds(policy, expected_outputs), _MOST_ROUNDING * deadline.left)
     search, rounds = deadline.part(1.0, reserve=reserve), count_rounds(progress)
     if isinstance(goal, Estimation):
         if slice_.is_coarse:
             raise numerical_error("the error of the best mechanism cannot be computed")
-        grouped = None if warm is None else _grouped(warm, slice_)
-        design, prior = _designed(slice_, goal, search, max_outputs, rounds, effort, grouped)
+        if known is not None and stated is design_prior and not isinstance(goal, WorstEstimation):
+            effort = replace(effort, target=known)
+        design, prior = _designed(slice_, goal, search, max_outputs, rounds, effort, warm)
         if isinstance(goal, WorstEstimation):
             stated = design_prior = design_prior * (prior / slice_.prior)[slice_.group_of]
     else:
@@ -192,6 +197,8 @@ def optimal_until(
     target, bound = (goal.bound(over_rays, slice_, design_prior) for over_rays in (design.value, design.bound))
     if stated is not design_prior:
         bound = _bound_at(stated, goal, bound, slice_, design_prior, deadline)
+    if known is not None:
+        bound = max(bound, known) if goal.small_is_good else min(bound, known)
     is_uniform = np.allclose(design_prior, 1 / size, rtol=1e-9, atol=0)
     carried = np.maximum(design_prior, _LEAST_PRIOR) if isinstance(goal, Estimation) and not is_uniform else None
     large = matrix.size > _LARGE_TABLE
@@ -205,13 +212,14 @@ def optimal_until(
     if isinstance(goal, Estimation) and math.isinf(value) and not slice_.merges:
         raise numerical_error("the error of the best mechanism cannot be computed")
     optimum = Optimum(mechanism, goal.name, goal.small_is_good, stated, value, bound, "gap", seconds=deadline.spent)
-    if not design.in_time:
-        return replace(optimum, status="time")
     resolution = goal.resolution(stated)
+    close = optimum.gap <= _OPTIMAL or abs(value - bound) <= resolution
+    if not design.in_time and not (close and known is not None):
+        return replace(optimum, status="time")
     if not goal.small_is_good and slice_.size > 1 and bound <= resolution:
         return replace(optimum, bound=resolution)  # the information is positive but below double precision
-    close = optimum.gap <= _OPTIMAL or abs(value - bound) <= resolution
-    return replace(optimum, status="optimal") if design.complete and close else optimum
+    is_proven = design.complete or known is not None
+    return replace(optimum, status="optimal") if is_proven and close else optimum
 
 
 def _sliced(policy: Policy, prior: Floats, goal: Goal) -> tuple[Slice, Floats]:
@@ -289,10 +297,23 @@ def _rounding_seconds(policy: Policy, outputs: float) -> float:
     return outputs * (len(policy.domain) * _ENTRY_SECONDS + pairs * _PROOF_SECONDS)
 
 
-def _grouped(likelihoods: Floats, slice_: Slice) -> Floats:
-    """Return likelihood vectors over the groups of a slice; the values of a group have equal likelihoods."""
+def _known(
+    policy: Policy, goal: Goal, prior: Floats, slice_: Slice, deadline: Deadline
+) -> tuple[float | None, Floats | None]:
+    """Return a bound that needs no search, and likelihood vectors over the groups of the slice to start from."""
+    if slice_.ray_search is None and not isinstance(policy, Prior):
+        return None, None  # all rays are enumerated, or the rules have no symmetric form
+    bound, orbits = known_optimum(policy, goal, prior, deadline)
+    if bound is not None and not 0 < bound < math.inf:
+        bound = None
+    rays = np.zeros((0, len(policy.domain)))
+    if orbits is not None and orbits.orbits and isinstance(goal, Estimation):
+        rays = orbits.rays(images=max(1, _WARM * slice_.size // len(orbits.orbits)))[0]
+    elif isinstance(goal, Estimation) and slice_.size > _WARM_SIZE and not deadline.passed:
+        rays = warm_rays(policy, _WARM * slice_.size)
     first = np.unique(slice_.group_of, return_index=True)[1]
-    return np.asarray(likelihoods[:, first])
+    rays = rays[:, first]
+    return bound, rays[(rays @ slice_.prior) > 0] if len(rays) else None
 
 
 def _designed(

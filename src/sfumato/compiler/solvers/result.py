@@ -30,7 +30,10 @@ from sfumato.mechanisms import Mechanism, mechanism_from_spec
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Optimum", "relative_gap"]
+__all__ = ["USEFUL_RATIO", "Optimum", "relative_gap"]
+
+#: Greatest ratio between a value and its bound at which the bound says something about the value.
+USEFUL_RATIO = 4.0
 
 _KEYS = ("mechanism", "utility", "smaller_is_better", "prior", "value", "bound", "status", "seconds")
 #: Possible values of ``status``, with the words that ``summary`` uses for them.
@@ -119,6 +122,8 @@ class Optimum(FrozenData, Result):
         """
         side = "lower" if self.smaller_is_better else "upper"
         quality = f"{self.utility} {self.value:.6g}, {side} bound {self.bound:.6g} (gap {self.gap:.2%})"
+        if self.gap > 1 - 1 / USEFUL_RATIO:
+            quality = f"{self.utility} {self.value:.6g}, no useful {side} bound"
         if math.isinf(self.value):
             quality = "no mechanism that obeys the policy distinguishes all values, so no number of people suffices"
         outputs = quantity(self.mechanism.outputs, "output")

@@ -19,8 +19,7 @@ from sfumato.compiler.solvers.orbits.search import (
     Orbit,
     OrbitDesign,
     best_orbits,
-    exact_bound,
     orbit_information,
 )
 
-__all__ = ["Orbit", "OrbitDesign", "best_orbits", "exact_bound", "orbit_information"]
+__all__ = ["Orbit", "OrbitDesign", "best_orbits", "orbit_information"]

@@ -21,7 +21,6 @@ from typing import ClassVar
 import numpy as np
 
 from sfumato._core import Epsilon, Floats, Integers
-from sfumato.compiler.bounds import least_risk
 from sfumato.compiler.solvers.deadline import NEVER, Deadline, OutOfTime
 from sfumato.compiler.solvers.interior import minimise
 from sfumato.compiler.solvers.mixture import solve_weights
@@ -30,10 +29,9 @@ from sfumato.compiler.solvers.orbits.family import Family
 from sfumato.compiler.solvers.orbits.kinds import Kinds, Orbits
 from sfumato.compiler.solvers.orbits.pricing import InformationPrices, Prices, SquaredPrices
 from sfumato.domain import Domain, Frequencies, checked_distribution
-from sfumato.errors import LimitExceeded, NoAnswer
 from sfumato.policy import Blocks, Policy, Secret, Uniform, structure_of
 
-__all__ = ["Orbit", "OrbitDesign", "best_orbits", "exact_bound", "orbit_information"]
+__all__ = ["Orbit", "OrbitDesign", "best_orbits", "orbit_information"]
 
 
 #: Distance of value and bound, relative to the value, at which the search ends; the resolution of double precision.
@@ -49,8 +47,6 @@ _LEAST_EPSILON = 1e-3
 _LEAST_WEIGHT = 1e-3
 #: Distances of means from 1 below this are rounding errors.
 _NO_REACH = 1e-12
-#: Greatest gap, relative to the value, of a bound that ``exact_bound`` returns.
-_CLOSE = 0.01
 
 
 @dataclass(frozen=True)
@@ -164,37 +160,6 @@ def orbit_information(
     Parameters and policies are those of ``best_orbits``.
     """
     return _search(policy, prior, _Information, deadline)
-
-
-def exact_bound(policy: Policy, prior: Frequencies | None = None, *, deadline: Deadline = NEVER) -> float | None:
-    """Return the least possible expected squared error from one report, if it is known.
-
-    Parameters
-    ----------
-    policy
-        Any policy.
-    prior
-        Distribution of values; uniform by default, also for a :class:`Prior` policy.
-    deadline
-        Time limit.
-
-    Returns
-    -------
-    float or None
-        A lower bound on the limit of n·E|p̂-p|² for every mechanism, from a closed form or from ``best_orbits``. The
-        mixture of orbits comes within 1% of it, and within a relative 1e-6 unless its orbits are too many to compare.
-        None if no closed form applies, and the search over orbits declines the policy or comes less close in time.
-    """
-    distribution = _distribution(policy, prior)
-    if np.ptp(distribution) <= 1e-12:
-        closed_form = least_risk(policy)
-        if closed_form is not None:
-            return closed_form
-    try:
-        design = best_orbits(policy, distribution, deadline=deadline)
-    except (LimitExceeded, NoAnswer):
-        return None
-    return None if design is None or design.gap > _CLOSE else design.bound
 
 
 def _distribution(policy: Policy, prior: Frequencies | None) -> Floats:
