@@ -27,6 +27,11 @@ def epsilons_of(policy: PairwisePolicy) -> Floats:
     return policy.effective_epsilon_matrix().floats
 
 
+def search_of(policy: PairwisePolicy, prior: Floats) -> RaySearch:
+    epsilons = epsilons_of(policy)
+    return RaySearch(epsilons, independent_rules(epsilons), prior)
+
+
 def grid(rows: int, columns: int) -> sf.Metric:
     cells = np.array(list(itertools.product(range(rows), range(columns))))
     return sf.Metric(sf.Domain.range(len(cells)), np.abs(cells[:, None] - cells).sum(axis=2), 1)
@@ -53,7 +58,7 @@ def test_rays_stay_in_the_cone_and_come_near_the_greatest_worth_of_all_vertices(
     def worths(rays: Floats) -> Floats:
         return np.asarray(np.sum((rays @ directions.T) ** 2, axis=1) - rays @ multipliers)
 
-    search = RaySearch(epsilons_of(policy), prior)
+    search = search_of(policy, prior)
     starts = np.concatenate([search.starts(1000, np.zeros((0, size))), np.ones((1, size))])
     rays = search.climb(starts, directions, multipliers)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -68,12 +73,10 @@ def test_rays_stay_in_the_cone_and_come_near_the_greatest_worth_of_all_vertices(
 
 def test_starts_are_the_same_in_every_run() -> None:
     policy = random_pairwise(12, 1)
-    first, second = (RaySearch(epsilons_of(policy), np.full(12, 1 / 12)) for _ in range(2))
+    first, second = (search_of(policy, np.full(12, 1 / 12)) for _ in range(2))
     used = np.ones((1, 12))
     assert np.array_equal(first.starts(5, used), second.starts(5, used))
-    assert not np.array_equal(
-        first.starts(5, used), RaySearch(epsilons_of(policy), np.full(12, 1 / 12)).starts(5, used)
-    )
+    assert not np.array_equal(first.starts(5, used), search_of(policy, np.full(12, 1 / 12)).starts(5, used))
 
 
 def all_automorphisms(epsilons: Floats) -> list[tuple[int, ...]]:

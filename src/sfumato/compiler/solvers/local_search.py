@@ -77,15 +77,16 @@ class RaySearch:
     ----------
     epsilons
         Shortest paths E between the coordinates; infinite where there is no rule.
+    rules
+        The ordered pairs of coordinates whose rules do not follow from others (``independent_rules``).
     prior
         The distribution p.
     """
 
-    def __init__(self, epsilons: Floats, prior: Floats) -> None:
+    def __init__(self, epsilons: Floats, rules: npt.NDArray[np.bool_], prior: Floats) -> None:
         self._epsilons = epsilons
         self._prior = prior
         self._started = 0
-        rules = independent_rules(epsilons)
         first, second = np.nonzero(rules)
         #: The rules v_first ≤ e^epsilon·v_second.
         self._rules = first, second, epsilons[first, second]

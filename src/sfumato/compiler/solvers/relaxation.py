@@ -67,7 +67,7 @@ _SYMMETRY_FRACTION = 0.1
 
 def relaxation_seconds(slice_: Slice) -> float:
     """Estimate the processor time of the first round without symmetries; infinite if there are too many faces."""
-    faces = len(slice_.rows) + 2 * slice_.size
+    faces = 2 * slice_.size + (len(slice_.rows) if slice_.epsilons is None else int(slice_.independent.sum()))
     variables = slice_.size * (slice_.size + 1) / 2
     if faces > _MOST_FACES or (variables > _MOST_VARIABLES and slice_.epsilons is None):
         return math.inf
@@ -166,7 +166,8 @@ def _cone(slice_: Slice, rays: Floats, deadline: Deadline) -> _Cone:
         epsilons[size, :size] = between[over].max(axis=0)
         generators = [np.append(g, size) for g in generators]
     prior = np.pad(slice_.prior, (0, len(epsilons) - size))
-    pairs, faces = np.argwhere(independent_rules(epsilons)), pair_rows(epsilons)
+    rules = slice_.independent if epsilons is between else independent_rules(epsilons)
+    pairs, faces = np.argwhere(rules), pair_rows(epsilons, rules)
     free = ~(faces > 0).any(axis=0)  # no rule keeps these coordinates above zero
     heads = _first_of_orbits(pairs, len(epsilons), generators)
     heads = np.append(heads, len(faces) + np.arange(free.sum()))

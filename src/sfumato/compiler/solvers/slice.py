@@ -72,7 +72,7 @@ class Slice:
 
     def __init__(
         self,
-        rows: Floats,
+        rows: Floats | None,
         prior: Floats,
         group_of: npt.NDArray[np.int64],
         compact: Floats | None = None,
@@ -81,11 +81,13 @@ class Slice:
         simplices: Sequence[Simplices] = (),
         epsilons: Floats | None = None,
     ) -> None:
-        self.rows = rows
+        if rows is not None:
+            self.rows = rows
         self.prior = prior
         self.group_of = group_of
         self.size = len(prior)
-        self._compact = rows if compact is None else compact
+        if compact is not None:
+            self._compact = compact
         self._rules = rules
         #: Shortest paths between groups under a pairwise policy, otherwise None.
         self.epsilons = epsilons
@@ -99,6 +101,23 @@ class Slice:
         self._directions = 0
 
     @functools.cached_property
+    def rows(self) -> Floats:
+        """Rows r with r·v ≥ 0. Under a pairwise policy they are built when they are first needed."""
+        assert self.epsilons is not None
+        return pair_rows(self.epsilons, self.independent)
+
+    @functools.cached_property
+    def _compact(self) -> Floats:
+        """Rows of the linear program, which may have additional variables."""
+        return self.rows
+
+    @functools.cached_property
+    def independent(self) -> npt.NDArray[np.bool_]:
+        """Which ordered pairs of coordinates of a pairwise policy have a rule that does not follow from two others."""
+        assert self.epsilons is not None
+        return independent_rules(self.epsilons)
+
+    @functools.cached_property
     def _program(self) -> LinearProgram:
         """Solver without limits on directions, created when it is first needed."""
         return self.linear_program()
@@ -108,7 +127,7 @@ class Slice:
         """Local search for rays under a pairwise policy with too many vertices to enumerate, otherwise None."""
         if self.epsilons is None or self.size <= _LARGEST_ENUMERATED:
             return None
-        return RaySearch(self.epsilons, self.prior)
+        return RaySearch(self.epsilons, self.independent, self.prior)
 
     @classmethod
     def of(cls, policy: Policy, prior: Floats) -> Slice:
@@ -145,7 +164,8 @@ class Slice:
                 choices for choices in [Simplices.of(policy.cells, least, float(policy.epsilon), prior)] if choices
             ]
         epsilons = _group_epsilons(policy, group_of, size) if isinstance(policy, PairwisePolicy) else None
-        slice_ = cls(_rows(policy, group_of, size), grouped, group_of, compact, rules, within, simplices, epsilons)
+        rows = None if epsilons is not None else _rows(policy, group_of, size)
+        slice_ = cls(rows, grouped, group_of, compact, rules, within, simplices, epsilons)
         slice_.is_coarse = size <= groups(policy).max()
         return slice_
 
@@ -154,7 +174,8 @@ class Slice:
         if np.array_equal(prior, self.prior):
             return self
         within = None if self.within is None else self.within.at(prior)
-        moved = Slice(self.rows, prior, self.group_of, self._compact, self._rules, within, epsilons=self.epsilons)
+        rows, compact = (None, None) if self.epsilons is not None else (self.rows, self._compact)
+        moved = Slice(rows, prior, self.group_of, compact, self._rules, within, epsilons=self.epsilons)
         moved._directions = self._directions
         if self.ray_search is not None:
             moved.ray_search = self.ray_search.at(prior)
@@ -174,7 +195,7 @@ class Slice:
         assert self.epsilons is not None
         epsilons, rest = self.epsilons[np.ix_(coordinates, coordinates)], self.prior[coordinates]
         numbers = np.arange(len(coordinates))
-        return Slice(pair_rows(epsilons), rest / rest.sum(), numbers, epsilons=epsilons)
+        return Slice(None, rest / rest.sum(), numbers, epsilons=epsilons)
 
     @property
     def merges(self) -> bool:
@@ -269,7 +290,9 @@ class Slice:
         return distinct(self.farthest(directions, deadline))
 
     def first_rays(self, deadline: Deadline = NEVER) -> Floats:
-        """Return a few vertices in every direction and the points opposite them; each pair mixes to the constant.
+        """Return a few vertices in every direction that mix to the constant vector.
+
+        The local search adds the constant vector itself. Otherwise the points opposite to the vertices are added.
 
         Vertices of the axes are required (OutOfTime if they take too long). Other vertices get a part of the time.
         """
@@ -284,8 +307,8 @@ class Slice:
             starts = self.ray_search.starts(min(_STARTS * self.size, self.ray_search.most_rays()), vertices)
             part = deadline.part(_STARTS_FRACTION)
             spread = self.ray_search.climb(starts, np.eye(self.size), np.zeros(self.size), part)
-        else:
-            spread = self.spread_vertices(4 * self.size, deadline.part(_STARTS_FRACTION))
+            return distinct(np.concatenate([vertices, spread, np.ones((1, self.size)) / self.prior.sum()]))
+        spread = self.spread_vertices(4 * self.size, deadline.part(_STARTS_FRACTION))
         vertices = distinct(np.concatenate([vertices, spread]))
         centre = np.ones(self.size) / self.prior.sum()
         steps = self._steps_to_faces(vertices, centre)
@@ -411,8 +434,6 @@ def _rows(policy: Policy, group_of: npt.NDArray[np.int64], size: int) -> Floats:
     """Return rows r with r·v ≥ 0, one for each inequality that does not follow from two others."""
     if size == 1:  # rules do not restrict a constant
         return np.zeros((0, 1))
-    if isinstance(policy, PairwisePolicy):
-        return pair_rows(_group_epsilons(policy, group_of, size))
     if isinstance(policy, Secret) and size == len(group_of):
         return _secret_rows(policy)
     if isinstance(policy, Prior) and size == len(group_of):
@@ -431,9 +452,9 @@ def _rows(policy: Policy, group_of: npt.NDArray[np.int64], size: int) -> Floats:
     return np.unique(np.array(listed), axis=0) if listed else np.zeros((0, size))
 
 
-def pair_rows(epsilons: Floats) -> Floats:
-    """Return one row per rule between two coordinates that does not follow from two others."""
-    pairs = np.argwhere(independent_rules(epsilons))
+def pair_rows(epsilons: Floats, rules: npt.NDArray[np.bool_]) -> Floats:
+    """Return one row per rule between two coordinates."""
+    pairs = np.argwhere(rules)
     rows = np.zeros((len(pairs), len(epsilons)))
     # Written as v_z ≥ e^-E·v_x, so that no coefficient exceeds one for any epsilon.
     rows[np.arange(len(pairs)), pairs[:, 1]] = 1.0
