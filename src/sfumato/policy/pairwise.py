@@ -229,13 +229,15 @@ class PairwisePolicy(Policy):
         doubtful = np.flatnonzero(~(spread < np.nanmin(near_below)) & (highest > 0).any(axis=1))
         decided: dict[tuple[int, int, int], bool] = {}
         epsilon = functools.cache(matrix.epsilon)
+        values, others = np.nonzero(~np.isnan(limits))
+        near_below, near_above = near_below[values, others], near_above[values, others]
         for column in doubtful.tolist():
             with np.errstate(invalid="ignore"):  # a likelihood of 0 satisfies every rule, also against 0
-                apart = logs[0][column][:, None] - logs[1][column]
-                near = np.argwhere(apart >= near_below)
-            if (apart[tuple(near.T)] > near_above[tuple(near.T)]).any():
+                apart = logs[0][column][values] - logs[1][column][others]
+                near = np.flatnonzero(apart >= near_below)
+            if (apart[near] > near_above[near]).any():
                 return False
-            for x, other in near.tolist():
+            for x, other in zip(values[near].tolist(), others[near].tolist(), strict=True):
                 key = (int(highest[column, x]), int(lowest[column, other]), int(matrix.codes[x, other]))
                 if key not in decided:
                     decided[key] = exceeds(key[0], key[1], epsilon(key[2]))
@@ -277,6 +279,11 @@ class PairwisePolicy(Policy):
             A policy that allows the same mechanisms. It is this policy if no rule can be dropped, if there are more
             than 1024 values, or if the epsilons have no common unit.
         """
+        return self._without_sums
+
+    @functools.cached_property
+    def _without_sums(self) -> PairwisePolicy:
+        """The policy without sums; kept because 1024 values take about two seconds."""
         if len(self.domain) > _LARGEST_REDUCED:
             return self
         matrix = self.effective_epsilon_matrix()
