@@ -15,8 +15,9 @@ from sfumato.compiler.known_bounds import known_optimum
 from sfumato.compiler.solvers.deadline import GRACE, Deadline, OutOfTime, one_thread
 from sfumato.compiler.solvers.design_weights import DesignWeights, Rounds, count_rounds
 from sfumato.compiler.solvers.estimation import EXHAUSTIVE, Effort, best_design, scaled
-from sfumato.compiler.solvers.goals import Estimation, Goal, SumGoal, WorstEstimation, read_goal
+from sfumato.compiler.solvers.goals import Estimation, ExpectedLoss, Goal, SumGoal, WorstEstimation, read_goal
 from sfumato.compiler.solvers.interior import numerical_error
+from sfumato.compiler.solvers.losses import FEW_VALUES, least_loss
 from sfumato.compiler.solvers.mixture import best_mixture, solve_weights
 from sfumato.compiler.solvers.result import Optimum
 from sfumato.compiler.solvers.slice import Slice, groups
@@ -82,7 +83,8 @@ def optimal(
     Parameters
     ----------
     policy
-        The policy that the mechanism must obey, over at most 512 values.
+        The policy that the mechanism must obey, over at most 512 values. For an :class:`ExpectedLoss` and a policy on
+        pairs of values, more values are possible: 1024 values of a grid or a line, each with rules for its neighbours.
     utility
         Quantity to optimise:
 
@@ -118,7 +120,7 @@ def optimal(
     InvalidInput
         If a parameter is invalid, for example if ``max_seconds`` is not positive.
     LimitExceeded
-        If the domain has more than 512 values, or the policy has more than 250,000 inequalities.
+        If the domain has more values than the search supports, or the policy has more than 250,000 inequalities.
     NoMechanism
         If the utility is an estimation error, and an epsilon is so near 0 that the search finds no reports which
         distinguish all values. If an epsilon is exactly 0, the result has the value ``inf`` instead.
@@ -164,6 +166,10 @@ def optimal_until(
     if isinstance(goal, WorstEstimation) and prior is not None and not isinstance(policy, Prior):
         must = "be left out for the utility 'worst-estimation', which chooses the distribution itself"
         raise InvalidInput("optimal", "prior", must, prior)
+    if isinstance(goal, ExpectedLoss) and isinstance(policy, PairwisePolicy) and size > FEW_VALUES:
+        optimum = _decided(policy, goal, stated, deadline, max_outputs, progress)
+        if optimum is not None:
+            return optimum
     if not latest.fits(_SLICE_SECONDS * size**2):
         raise OutOfTime
     slice_, design_prior = _sliced(policy, stated, goal)
@@ -220,6 +226,36 @@ def optimal_until(
         return replace(optimum, bound=resolution)  # the information is positive but below double precision
     is_proven = design.complete or known is not None
     return replace(optimum, status="optimal") if is_proven and close else optimum
+
+
+def _decided(
+    policy: PairwisePolicy,
+    goal: ExpectedLoss,
+    prior: Floats,
+    deadline: Deadline,
+    max_outputs: int | None,
+    progress: ProgressCallback | None,
+) -> Optimum | None:
+    """Return the decisions with the least expected loss for many values; None if the policy has too many rules."""
+    shape = goal.matrix.shape
+    if max_outputs is not None and max_outputs < shape[1]:
+        return None
+    latest = deadline.extended(_LATE * deadline.left + GRACE)
+    rounding = _rounding_seconds(policy, shape[1])
+    search = deadline.part(1.0, reserve=min(rounding, _MOST_ROUNDING * deadline.left))
+    design = least_loss(policy, goal.matrix, prior, search, count_rounds(progress))
+    if design is None:
+        return None
+    if not latest.fits(rounding):
+        raise OutOfTime(f"rounding the mechanism to {shape[0]} × {shape[1]} exact probabilities exceeds the time limit")
+    matrix = goal.outputs(design.matrix, prior)
+    late = not latest.fits(2 * rounding)
+    mechanism = TableMechanism.from_matrix(policy.domain, matrix, policy=policy, late=lambda: late or deadline.passed)
+    value = goal.value_of(mechanism, prior)
+    optimum = Optimum(mechanism, goal.name, True, prior, value, design.bound, "gap", seconds=deadline.spent)
+    if not design.in_time:
+        return replace(optimum, status="time")
+    return replace(optimum, status="optimal") if optimum.gap <= _OPTIMAL else optimum
 
 
 def _sliced(policy: Policy, prior: Floats, goal: Goal) -> tuple[Slice, Floats]:
