@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,8 @@ from sfumato.errors import Description, InvalidInput, NoMechanism
 from sfumato.mechanisms.cyclic.choice import best_design
 from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
-from sfumato.mechanisms.partitioned.mechanism import KINDS, PartitionedMechanism, part_document, part_from_document
+from sfumato.mechanisms.part_documents import part_documents, read_parts
+from sfumato.mechanisms.partitioned.mechanism import KINDS, PartitionedMechanism
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.two_level import MixtureMechanism
@@ -167,20 +168,15 @@ class BlockMechanism(PartitionedMechanism):
         return type(self)(Domain.range(len(blocks)), blocks, parts)
 
     def parameters(self) -> dict[str, Any]:
-        documents = [part_document(part) for part in dict.fromkeys(self.parts)]
-        place = {part: number for number, part in enumerate(dict.fromkeys(self.parts))}
-        return {"blocks": self.part_of.tolist(), "kinds": documents, "kind": [place[part] for part in self.parts]}
+        return {"blocks": self.part_of.tolist(), **part_documents(self.parts)}
 
     @classmethod
     def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> BlockMechanism:
         if set(parameters) != {"blocks", "kinds", "kind"} or not isinstance(parameters["kinds"], list):
             keys = sorted(parameters)
             raise InvalidInput("BlockMechanism", "parameters", "have the keys blocks, kinds and kind", keys)
-        kinds = [part_from_document("BlockMechanism", document) for document in parameters["kinds"]]
-        chosen = parameters["kind"]
-        if not all(type(number) is int and 0 <= number < len(kinds) for number in chosen):
-            raise InvalidInput("BlockMechanism", "kind", f"be integers in 0 … {len(kinds) - 1}", chosen)
-        return cls(domain, parameters["blocks"], [kinds[number] for number in chosen])
+        parts = read_parts("BlockMechanism", "part", parameters, KINDS)
+        return cls(domain, parameters["blocks"], cast("list[MixtureMechanism]", parts))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from sfumato._core import Integers, quantity
 from sfumato.domain import Domain
-from sfumato.errors import InvalidInput, LimitExceeded, UnknownSpec
+from sfumato.errors import LimitExceeded
 from sfumato.mechanisms.base import Finished, Mechanism
 from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.draws import Draws, Field, Layout
@@ -31,7 +31,7 @@ from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.two_level import OUTSIDE, MixtureMechanism
 from sfumato.policy import INFINITE_CODE, LARGEST_DENSE, PairwisePolicy, Policy, Prior, representatives
 
-__all__ = ["KINDS", "PartitionedMechanism", "part_document", "part_from_document"]
+__all__ = ["KINDS", "PartitionedMechanism"]
 
 
 #: Fields of the decisions of a part that reports an index: forced or not, column or value, block of columns.
@@ -286,21 +286,3 @@ def _layouts(parts: Sequence[MixtureMechanism]) -> dict[tuple[int, ...], Layout]
 KINDS: dict[str, type[MixtureMechanism]] = {
     kind.name: kind for kind in (RandomizedResponse, SubsetSelection, HadamardResponse, CyclicDesign)
 }
-
-
-def part_document(part: MixtureMechanism) -> dict[str, Any]:
-    """Return a part for the spec of the whole mechanism; its values are numbered, so labels are not repeated."""
-    return {"mechanism": part.name, "size": len(part.domain), "parameters": part.parameters()}
-
-
-def part_from_document(subject: str, document: Any) -> MixtureMechanism:
-    """Return the part of a document that ``part_document`` returned."""
-    keys = {"mechanism", "size", "parameters"}
-    if not isinstance(document, dict) or set(document) != keys or not isinstance(document["parameters"], dict):
-        raise InvalidInput(subject, "a part", "have the keys mechanism, size and parameters", document)
-    kind = KINDS.get(document["mechanism"])
-    if kind is None:
-        raise UnknownSpec(subject, "the mechanism of a part", f"be one of {', '.join(KINDS)}", document["mechanism"])
-    part = kind.from_parameters(Domain.range(document["size"]), dict(document["parameters"]))
-    assert isinstance(part, MixtureMechanism)
-    return part
