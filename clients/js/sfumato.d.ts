@@ -223,6 +223,13 @@ export interface Part extends Sample {
   shape: string
 }
 
+/** A mechanism for one coordinate of a product; its reports are indices. */
+export interface Factor extends Sample {
+  law: Law
+  /** Number of reports. */
+  outputs: bigint
+}
+
 /** Creates a mechanism over k values from its parameters. With several layouts, `layoutOf` returns the index of a value's layout. */
 export type Maker<T = Sample & { law: Law; layoutOf?(x: number): number }> = (parameters: any, k: number) => T
 

@@ -1,5 +1,5 @@
 // The browser client of Sfumato: docs/browser-client.md, docs/words-to-decisions.md.
-/** @import {Answer, Collection, Decisions, Design, Disclosure, Domain, Fraction, Group, Law, Layout, Limits, Maker, Mechanism, Part, Sample, TwoLevels} from "./sfumato.js" */
+/** @import {Answer, Collection, Decisions, Design, Disclosure, Domain, Factor, Fraction, Group, Law, Layout, Limits, Maker, Mechanism, Part, Sample, TwoLevels} from "./sfumato.js" */
 
 const ONE = 1n << 64n, TOTAL = 1n << 62n
 /** Tolerance of comparisons. Doubles are accurate to 1e-14, and no draw depends on them. */
@@ -512,7 +512,7 @@ const highLow = (name) => ({ sensitive: list, ...p }, k) => {
 	return parted([make(p, hidden.size)], places.map(() => 0), places)
 }
 
-/** Samples a row of weights over 2^62 by the alias method. @type {Maker} */
+/** Samples a row of weights over 2^62 by the alias method. @type {Maker<Factor>} */
 function table(p, k) {
 	number(p.total_bits, 62, 62)
 	const outputs = number(p.weights?.[0]?.length, 1e7, 1), bins = 2 ** bitsFor(BigInt(outputs))
@@ -520,7 +520,7 @@ function table(p, k) {
 	const rows = each(p.weights, (row) => each(row, (weight) => integer(weight, TOTAL), outputs), k)
 	const wrong = rows.find((row) => row.reduce((sum, weight) => sum + weight) !== TOTAL)
 	if (wrong) refuse("weights", "sum to 2^62", `${wrong}`)
-	return withLaw(lawOfTable(rows), (x, draws) => {
+	return Object.assign(withLaw(lawOfTable(rows), (x, draws) => {
 		const left = [...rows[x], ...new Array(bins - outputs).fill(0n)]
 		const stay = left.map(() => capacity), alias = [...left.keys()]
 		const small = alias.filter((b) => left[b] < capacity).reverse()
@@ -535,7 +535,29 @@ function table(p, k) {
 		}
 		const bin = draws.below(bins)
 		return BigInt(draws.bernoulli(stay[bin], capacity) ? bin : alias[bin])
-	})
+	}), { outputs: BigInt(outputs) })
+}
+
+const { "subset-selection": _, ...INDICES } = PARTS
+
+/** Mechanisms of the factors of a product. @type {Record<string, Maker<Factor>>} */
+const FACTORS = { ...INDICES, table, "binary-optimal": table }
+
+/** Draws one report per coordinate; the reports are the digits of one index. @type {Maker} */
+function product(p, k) {
+	only(p, "kinds kind")
+	if (k > MANY_COLUMNS) refuse("the values of a product", `be at most ${MANY_COLUMNS}`, k)
+	const kinds = each(p.kinds, ({ mechanism, size, parameters }) => named(FACTORS, mechanism, "a factor")(parameters, number(size, k, 2)))
+	const chosen = each(p.kind, (kind) => number(kind, kinds.length - 1)), factors = chosen.map((kind) => kinds[kind])
+	const sizes = chosen.map((kind) => Number(p.kinds[kind].size)), digits = [/** @type {number[]} */ ([])]
+	for (const size of sizes) digits.splice(0, digits.length, ...digits.flatMap((before) => indices(size).map((digit) => [...before, digit])))
+	if (factors.length < 2 || digits.length !== k) refuse("factors", `be two or more, with sizes whose product is ${k}`, sizes)
+	return withLaw({
+		greatest: factors.reduce(([n, d], { law: { greatest: [m, e] } }) => reduced([n * m, d * e]), /** @type {Fraction} */ ([1n, 1n])),
+		classOf: (x) => x,
+		// Digits are free, so the largest ratios of the factors multiply.
+		ratio: (x, other) => total(factors.map(({ law }, i) => (digits[x][i] === digits[other][i] ? 0 : law.ratio(digits[x][i], digits[other][i])))),
+	}, (x, draws) => factors.reduce((report, factor, i) => report * factor.outputs + factor(digits[x][i], draws), 0n))
 }
 
 /** Reports one bit per value. @param {number} k @param {Law} law @param {(x: number, i: number) => bigint} odds */
@@ -545,6 +567,7 @@ const unary = (k, law, odds) => withLaw(law, (x, draws) => asNumber(Uint8Array.f
 const MECHANISMS = {
 	...PARTS,
 	table,
+	product,
 	"binary-optimal": table,
 	"prior-binary": table,
 	"prior-symmetric": table,

@@ -23,6 +23,7 @@ from sfumato.mechanisms.blocks import *
 from sfumato.mechanisms.nested_subsets import *
 from sfumato.mechanisms.nested_cyclic import *
 from sfumato.mechanisms.composed_subsets import *
+from sfumato.mechanisms.product import *
 # isort: on
 
 for _family in [value for value in vars().values() if isinstance(value, Family)]:

@@ -1,0 +1,100 @@
+"""Estimator of products: the least-squares decoder of each factor along its axis of the array of counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import reduce
+
+import numpy as np
+
+from sfumato._core import Floats, count_text
+from sfumato.errors import LimitExceeded
+from sfumato.mechanisms.base import LARGEST_MATRIX
+from sfumato.mechanisms.estimators.base import HistogramEstimator
+from sfumato.mechanisms.estimators.matrix import efficient_estimator
+from sfumato.mechanisms.product.mechanism import ProductMechanism, kronecker
+
+__all__ = ["ProductEstimator"]
+
+
+class ProductEstimator(HistogramEstimator):
+    """Least squares for products: p̂ = (A₁ ⊗ A₂ ⊗ …)·fractions, with the decoder Aᵢ of factor i.
+
+    Each decoder is a left inverse of its factor's law, so the estimate is unbiased. The scores of a report are products
+    of the scores of its digits. If values are uniform, or follow the product of the factors' design distributions, this
+    is the least-squares estimator of the whole law.
+    """
+
+    def __init__(self, mechanism: ProductMechanism) -> None:
+        self.size = len(mechanism.domain)
+        estimators = [efficient_estimator(factor) for factor in mechanism.factors]
+        self.condition = math.prod(estimator.condition for estimator in estimators)
+        self._second_moments = [estimator.second_moments() for estimator in estimators]
+        self._bounds = [estimator.score_bounds() for estimator in estimators]
+        # One matrix per factor, with a row per value and a column per output.
+        pairs = [estimator.score_values() for estimator in estimators]
+        self._decoders, self._laws = [scores for scores, _ in pairs], [law for _, law in pairs]
+
+    def frequencies(self, fractions: Floats) -> Floats:
+        return _along_axes(self._decoders, fractions)
+
+    def expected_counts(self, p: Floats) -> Floats:
+        return _along_axes([law.T for law in self._laws], p)
+
+    def output_scores(self, weights: Floats) -> Floats:
+        return _along_axes([decoder.T for decoder in self._decoders], weights)
+
+    def adjoint(self, weights: Floats) -> Floats:
+        return _along_axes(self._laws, weights)
+
+    def second_moments(self) -> Floats:
+        # The digits of a report are independent given the value, and |φ|² is the product of the |φᵢ|².
+        return kronecker(self._second_moments)
+
+    def variances(self, p: Floats) -> Floats:
+        return _along_axes([decoder**2 for decoder in self._decoders], self.expected_counts(p)) - p**2
+
+    def variance(self, weights: Floats, p: Floats) -> float:
+        return float(self.expected_counts(p) @ self.output_scores(weights) ** 2 - (weights @ p) ** 2)
+
+    def covariance(self, p: Floats) -> Floats:
+        # E[φ_x φ_x'] is a product over factors for each output, so pairs of coordinates are decoded along each axis.
+        products = [(decoder[:, None] * decoder).reshape(-1, decoder.shape[1]) for decoder in self._decoders]
+        sizes = [len(decoder) for decoder in self._decoders]
+        moments = _along_axes(products, self.expected_counts(p)).reshape([size for size in sizes for _ in range(2)])
+        axes = range(2 * len(sizes))
+        return moments.transpose(*axes[::2], *axes[1::2]).reshape(self.size, self.size) - np.outer(p, p)
+
+    # -- the scores of one report ------------------------------------------------------------------------------
+
+    def score_values(self) -> tuple[Floats, Floats]:
+        outputs = math.prod(law.shape[1] for law in self._laws)
+        if self.size * outputs > LARGEST_MATRIX:
+            raise LimitExceeded(
+                f"the law of the scores of {self.size} values by {count_text(outputs)} outputs has more than "
+                f"{LARGEST_MATRIX:,} entries, so there are no confidence intervals. Use the standard errors."
+            )
+        return kronecker(self._decoders), kronecker(self._laws)
+
+    def score_probabilities(self, p: Floats) -> Floats:
+        law = self.expected_counts(p)
+        return np.broadcast_to(law, (self.size, len(law)))
+
+    def score_bounds(self) -> tuple[Floats, Floats]:
+        return reduce(_product_bounds, self._bounds)
+
+
+def _along_axes(matrices: Sequence[Floats], array: Floats) -> Floats:
+    """Return (M₁ ⊗ M₂ ⊗ …)·array, one axis at a time."""
+    result = array.reshape([matrix.shape[1] for matrix in matrices])
+    for matrix in matrices:
+        # The axis in front is replaced and moved to the end, so after all matrices the order is the original one.
+        result = np.tensordot(result, matrix, axes=(0, 1))
+    return np.asarray(result.reshape(-1))
+
+
+def _product_bounds(first: tuple[Floats, Floats], second: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """Return the least and the greatest product of two scores, for all pairs of coordinates."""
+    corners = np.stack([np.kron(one, other) for one in first for other in second])
+    return corners.min(axis=0), corners.max(axis=0)

@@ -1,0 +1,247 @@
+"""Products: several mechanisms side by side, one for each coordinate of a value."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from sfumato._core import Epsilon, Floats, quantity, read_list
+from sfumato.domain import Domain, checked_domain
+from sfumato.errors import Description, InvalidInput
+from sfumato.mechanisms.base import LARGEST_MATRIX, SURROGATE_VALUES, Finished, Mechanism
+from sfumato.mechanisms.cyclic.designs import LARGEST_OUTPUTS
+from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
+from sfumato.mechanisms.draws import Draws, Field, Layout
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.part_documents import part_documents, read_parts
+from sfumato.mechanisms.product.ratios import worst_reports
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.table.binary import BinaryOptimal
+from sfumato.mechanisms.table.mechanism import TableMechanism
+from sfumato.policy import LARGEST_DENSE, PairwisePolicy, Policy
+
+__all__ = ["ProductMechanism", "can_be_factor", "kronecker"]
+
+#: Mechanisms that a factor may have, by name. Their samplers make one decision per field of their layouts, always.
+_KINDS: dict[str, type[Mechanism]] = {
+    kind.name: kind for kind in (RandomizedResponse, HadamardResponse, CyclicDesign, TableMechanism, BinaryOptimal)
+}
+#: Maximum number of outputs, over all values, up to which an audit reads the sampler for every value of every factor.
+_MOST_READ = 200_000
+
+
+class ProductMechanism(Mechanism):
+    """Product of mechanisms: each coordinate of a value passes through a separate mechanism, independently.
+
+    It is for values with several coordinates, such as the cells of a grid, and for policies whose levels are sums over
+    the coordinates. A report is one index, in which the reports of the factors are the digits.
+
+    Parameters
+    ----------
+    domain
+        The values. Their number is the product of the sizes of the factors. Values are numbered in row-major order: the
+        coordinate of the last factor changes fastest, as in ``Domain.product`` and ``Domain.grid``.
+    factors
+        Two or more mechanisms, one per coordinate, each over at least two values: :class:`RandomizedResponse`,
+        :class:`HadamardResponse`, :class:`CyclicDesign`, :class:`TableMechanism` or :class:`BinaryOptimal`. Only the
+        numbers of their values matter, not the labels. The product has at most 2^22 reports.
+
+    Notes
+    -----
+    The probability of a report is the product of the probabilities Qᵢ(yᵢ|xᵢ) of its digits. Digits are chosen
+    independently, so the greatest ratio of the likelihoods of two values is the product of the greatest ratios of their
+    coordinates. If E[x,x'] = Σᵢ Eᵢ[xᵢ,xᵢ'], the product obeys E if and only if factor i obeys Eᵢ for every i.
+
+    The estimator applies the least-squares decoder of each factor along its axis of the array of counts. With uniform
+    values, the trace of the product's inverse information matrix is the product of those of the factors. So the product
+    has the least risk of all products if every factor has the least risk for its policy. The proof is in
+    ``docs/proofs/product.md``.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> cells = sf.Domain.product(row=sf.Domain.range(2), column=sf.Domain.range(3))
+    >>> rows = sf.mechanisms.RandomizedResponse(sf.Domain.range(2), "ln 3")
+    >>> columns = sf.mechanisms.RandomizedResponse(sf.Domain.range(3), "ln 2")
+    >>> mechanism = sf.mechanisms.ProductMechanism(cells, [rows, columns])
+    >>> mechanism.outputs
+    6
+    >>> mechanism.matrix()[0].tolist()
+    [0.375, 0.1875, 0.1875, 0.125, 0.0625, 0.0625]
+    >>> sf.audit(mechanism, sf.Uniform(cells, "ln 6")).holds
+    True
+    """
+
+    name = "product"
+
+    def __init__(self, domain: Domain, factors: Sequence[Mechanism]) -> None:
+        subject = "ProductMechanism"
+        self.domain = checked_domain(subject, domain)
+        given = read_list(subject, "factors", "be a list of two or more mechanisms", factors)
+        if len(given) < 2:
+            got = Description(quantity(len(given), "mechanism"))
+            raise InvalidInput(subject, "factors", "be two or more mechanisms", got)
+        for number, factor in enumerate(given):
+            if not can_be_factor(factor):
+                kinds = ", ".join(kind.__name__ for kind in _KINDS.values())
+                raise InvalidInput(subject, f"factor {number}", f"be one of {kinds}", factor)
+            if len(factor.domain) < 2:
+                raise InvalidInput(subject, f"factor {number}", "be over at least two values", factor)
+        self.sizes = tuple(len(factor.domain) for factor in given)
+        if math.prod(self.sizes) != len(domain):
+            must = f"have sizes whose product is {len(domain)}, the number of values"
+            raise InvalidInput(subject, "factors", must, Description(f"the sizes {self.sizes}"))
+        self.factors = tuple(map(_numbered, given))
+        self.radices = tuple(factor.outputs for factor in self.factors)
+        if self.outputs > LARGEST_OUTPUTS:
+            must = f"have at most {LARGEST_OUTPUTS:,} reports together"
+            raise InvalidInput(subject, "factors", must, Description(f"{self.outputs:,} reports"))
+        #: Position in the frame of the first bit of each factor, then the length of the frame.
+        self.frame_offsets = (0, *itertools.accumulate(factor.layout.frame_bits for factor in self.factors))
+        fields = [
+            Field(field.start + offset, field.step, field.width)
+            for factor, offset in zip(self.factors, self.frame_offsets, strict=False)
+            for field in factor.layout.numbers
+        ]
+        self.layout = Layout(self.frame_offsets[-1], tuple(fields))
+
+    # -- the sampler -----------------------------------------------------------------------------------------
+
+    def start(self, x: int) -> tuple[int, int, int, Any]:
+        return x, 0, 0, self.factors[0].start(self._digits(x, self.sizes)[0])
+
+    def step(self, state: tuple[int, int, int, Any], draws: Draws) -> tuple[int, int, int, Any] | Finished:
+        """Run one step of the sampler; :meth:`sample` calls it until it returns :class:`Finished`.
+
+        The factors draw their reports one after the other, in their order.
+
+        Parameters
+        ----------
+        state
+            The value, the number of factors that are finished, the index of their reports, and the sampler state of the
+            next factor.
+        draws
+            The source of random decisions.
+
+        Returns
+        -------
+        tuple or Finished
+            The next state, or ``Finished(report)``.
+        """
+        x, number, report, inner = state
+        following = self.factors[number].step(inner, draws)
+        if not isinstance(following, Finished):
+            return x, number, report, following
+        report, number = report * self.radices[number] + following.report, number + 1
+        if number == len(self.factors):
+            return Finished(report)
+        return x, number, report, self.factors[number].start(self._digits(x, self.sizes)[number])
+
+    @staticmethod
+    def _digits(number: int, radices: Sequence[int]) -> list[int]:
+        """Return the coordinates of a value, or the reports of the factors in a report."""
+        digits = []
+        for radix in reversed(radices):
+            number, digit = divmod(number, radix)
+            digits.append(digit)
+        return digits[::-1]
+
+    def representatives(self) -> Iterable[int]:
+        most = max(self.sizes)
+        if self.outputs * most > _MOST_READ:
+            return ()
+        # Values that together have every coordinate of every factor.
+        diagonal = [np.arange(most) % size for size in self.sizes]
+        return map(int, np.ravel_multi_index(diagonal, self.sizes))
+
+    def audit_surrogate(self) -> ProductMechanism:
+        factors = [_small(factor) for factor in self.factors[:2]]
+        return ProductMechanism(Domain.range(math.prod(len(factor.domain) for factor in factors)), factors)
+
+    # -- the stated law --------------------------------------------------------------------------------------
+
+    @property
+    def outputs(self) -> int:
+        return math.prod(self.radices)
+
+    def probability(self, report: int, x: int) -> Fraction:
+        digits = zip(self.factors, self._digits(report, self.radices), self._digits(x, self.sizes), strict=True)
+        return math.prod((factor.probability(y, coordinate) for factor, y, coordinate in digits), start=Fraction(1))
+
+    def worst_columns(self, policy: Policy) -> Iterator[tuple[int, list[Fraction]]] | None:
+        if not isinstance(policy, PairwisePolicy) or len(self.domain) > LARGEST_DENSE:
+            return None
+        digits = worst_reports(self.factors, policy)
+        return None if digits is None else iter([self._column(digits)])
+
+    def _column(self, digits: Sequence[int]) -> tuple[int, list[Fraction]]:
+        """Return the report with these digits and the likelihoods of all values."""
+        report = 0
+        likelihoods = [Fraction(1)]
+        for factor, y in zip(self.factors, digits, strict=True):
+            report = report * factor.outputs + y
+            of_factor = [factor.probability(y, coordinate) for coordinate in range(len(factor.domain))]
+            likelihoods = [before * likelihood for before in likelihoods for likelihood in of_factor]
+        return report, likelihoods
+
+    def classical_epsilon(self) -> Epsilon | None:
+        levels = [level for factor in self.factors if (level := factor.classical_epsilon()) is not None]
+        return reduce(Epsilon.__add__, levels) if len(levels) == len(self.factors) else None
+
+    def guess_probability(self) -> Fraction:
+        return math.prod((factor.guess_probability() for factor in self.factors), start=Fraction(1))
+
+    def design_distribution(self) -> Floats:
+        uniform = (np.full(size, 1 / size) for size in self.sizes)
+        pairs = zip((factor.design_distribution() for factor in self.factors), uniform, strict=True)
+        return kronecker(other if prior is None else prior for prior, other in pairs)
+
+    def matrix(self) -> Floats:
+        if len(self.domain) * self.outputs > LARGEST_MATRIX:
+            return super().matrix()  # raises an error
+        return kronecker(factor.matrix() for factor in self.factors)
+
+    def parameters(self) -> dict[str, Any]:
+        return part_documents(self.factors)
+
+    @classmethod
+    def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> ProductMechanism:
+        if set(parameters) != {"kinds", "kind"} or not all(isinstance(part, list) for part in parameters.values()):
+            keys = sorted(parameters)
+            raise InvalidInput("ProductMechanism", "parameters", "have the lists kinds and kind, and no others", keys)
+        return cls(domain, read_parts("ProductMechanism", "factor", parameters, _KINDS))
+
+
+def can_be_factor(mechanism: object) -> bool:
+    """Return whether a product may have this mechanism as a factor."""
+    return type(mechanism) in _KINDS.values()
+
+
+def kronecker(arrays: Iterable[Floats]) -> Floats:
+    """Return the Kronecker product of vectors or of matrices."""
+    return reduce(lambda left, right: np.asarray(np.kron(left, right), np.float64), arrays)
+
+
+def _numbered(factor: Mechanism) -> Mechanism:
+    """Return a factor over numbered values, as a spec describes it."""
+    values = Domain.range(len(factor.domain))
+    return factor if factor.domain == values else type(factor).from_parameters(values, factor.parameters())
+
+
+def _small(factor: Mechanism) -> Mechanism:
+    """Return a factor of the same class with few values and outputs."""
+    if not isinstance(factor, TableMechanism):
+        surrogate = factor.audit_surrogate()
+        assert surrogate is not None
+        return surrogate
+    if factor.outputs <= SURROGATE_VALUES and len(factor.domain) <= SURROGATE_VALUES:
+        return factor
+    rows = factor.weights[:SURROGATE_VALUES]
+    columns = np.unique(np.linspace(0, factor.outputs, SURROGATE_VALUES, endpoint=False).astype(np.intp))
+    return TableMechanism(Domain.range(len(rows)), np.add.reduceat(rows, columns, axis=1))
