@@ -71,6 +71,7 @@ from sfumato.mechanisms.estimators.matrix import efficient_estimator as efficien
 from sfumato.mechanisms.high_low.sizes import best_high_low_mixture as best_high_low_mixture
 from sfumato.mechanisms.kernels import write_thresholds as write_thresholds
 from sfumato.mechanisms.kernels.base import Kernel as Kernel
+from sfumato.mechanisms.product.mechanism import can_be_factor as can_be_factor
 from sfumato.mechanisms.provenance import (
     is_library_format as is_library_format,
     is_library_mechanism as is_library_mechanism,
