@@ -562,12 +562,34 @@ def worst_pair(exact: Sequence[Fraction], matrix: EpsilonMatrix) -> tuple[int, i
         return x, other
     # Decide every possible violation exactly, starting with the largest excess.
     doubtful = np.argwhere(np.isfinite(excess) & (excess >= -margins))
-    order = np.argsort(-excess[tuple(doubtful.T)], kind="stable")
-    decided: dict[tuple[Fraction, Fraction, int], bool] = {}
-    for a, b in doubtful[order].tolist():
-        key = (exact[a], exact[b], int(matrix.codes[a, b]))
-        if key not in decided:
-            decided[key] = exceeds(exact[a], exact[b], matrix.epsilon(key[2]))
-        if decided[key]:
-            return a, b
+    epsilon = functools.cache(matrix.epsilon)
+
+    def is_violated(a: int, b: int) -> bool:
+        return exceeds(exact[a], exact[b], epsilon(int(matrix.codes[a, b])))
+
+    if any(is_violated(a, b) for a, b in _greatest_ratios(doubtful, exact, matrix.codes)):
+        order = np.argsort(-excess[tuple(doubtful.T)], kind="stable")
+        return next((a, b) for a, b in doubtful[order].tolist() if is_violated(a, b))
     return x, other
+
+
+def _greatest_ratios(
+    pairs: npt.NDArray[np.intp], values: Sequence[Fraction], codes: npt.NDArray[np.int64]
+) -> list[tuple[int, int]]:
+    """Return, for each code, the pair of positive values with the greatest ratio; its rule implies the other rules."""
+    scale = math.lcm(*(value.denominator for value in values))
+    weights = [value.numerator * (scale // value.denominator) for value in values]
+    rank = np.empty(len(weights), np.int64)
+    rank[sorted(range(len(weights)), key=weights.__getitem__)] = np.arange(len(weights))
+    # For each code and first value, only the least second value matters.
+    first, second = pairs.T
+    code = codes[first, second]
+    order = np.lexsort((rank[second], first, code))
+    changed = (np.diff(first[order], prepend=-1) != 0) | (np.diff(code[order], prepend=-1) != 0)
+    chosen = order[changed]
+    greatest: dict[int, tuple[int, int]] = {}
+    for (a, b), level in zip(pairs[chosen].tolist(), code[chosen].tolist(), strict=True):
+        known = greatest.get(level)
+        if known is None or weights[a] * weights[known[1]] > weights[known[0]] * weights[b]:
+            greatest[level] = a, b
+    return list(greatest.values())
