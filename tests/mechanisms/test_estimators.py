@@ -31,9 +31,11 @@ from sfumato.mechanisms.high_low.subset import HighLowSubset
 from sfumato.mechanisms.high_low_mixed.mechanism import HighLowMixedSubsets
 from sfumato.mechanisms.nested_cyclic.mechanism import NestedCyclic
 from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
+from sfumato.mechanisms.product.mechanism import ProductMechanism
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.secret.randomized_response import SecretRandomizedResponse
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.table.binary import BinaryOptimal
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
@@ -128,6 +130,13 @@ def tables(draw: st.DrawFn) -> Mechanism:
 
 
 @st.composite
+def products(draw: st.DrawFn) -> Mechanism:
+    first, second = draw(tables()), RandomizedResponse(R(draw(st.integers(2, 3))), draw(FINITE))
+    factors = draw(st.permutations([first, second, *([BinaryOptimal(R(2), 1, 2)] if draw(st.booleans()) else [])]))
+    return ProductMechanism(R(math.prod(len(factor.domain) for factor in factors)), factors)
+
+
+@st.composite
 def secrets(draw: st.DrawFn) -> Mechanism:
     domain = sf.Domain.product(S=["a", "b"], U=list(range(draw(st.integers(2, 3)))))
     return SecretRandomizedResponse(domain, "S", draw(FINITE))
@@ -152,6 +161,7 @@ FAMILIES: dict[str, st.SearchStrategy[Mechanism]] = {
     "composed subsets": composed(),
     "table": tables(),
     "secret": secrets(),
+    "product": products(),
 }
 
 
@@ -223,6 +233,7 @@ LARGE: dict[str, Callable[[], Mechanism]] = {
     "nested subsets": lambda: NestedSubsets(R(MANY), [x % 100 for x in range(MANY)], 1, 3),
     "nested cyclic": lambda: NestedCyclic(R(MANY), [x % 100 for x in range(MANY)], 1, 3, max_bits=19),
     "composed subsets": lambda: ComposedSubsets(R(MANY), [x % 100 for x in range(MANY)], 1, 3),
+    "product": lambda: ProductMechanism(R(MANY), [RandomizedResponse(R(size), 1) for size in (400, 250)]),
 }
 
 
@@ -252,6 +263,7 @@ def test_nothing_to_tell_apart_has_an_infinite_risk() -> None:
         HighLowSubset(R(3), [0, 1], 0),
         UtilityOptimizedRappor(R(3), [0, 1], 0),
         TableMechanism.from_matrix(R(2), [[0.5, 0.5], [0.5, 0.5]]),
+        ProductMechanism(R(4), [RandomizedResponse(R(2), 0), RandomizedResponse(R(2), 1)]),
     ):
         assert mechanism.risk(1) == mechanism.worst_risk(1) == math.inf
         with pytest.raises(NotIdentifiable, match="distinguish all values in its reports"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 import random
 import shutil
@@ -41,6 +42,7 @@ from sfumato.mechanisms.nested_cyclic.mechanism import NestedCyclic
 from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
 from sfumato.mechanisms.prior.binary import PriorBinary
 from sfumato.mechanisms.prior.symmetric import PriorSymmetric
+from sfumato.mechanisms.product.mechanism import ProductMechanism
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.registry import kernel_for
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
@@ -245,6 +247,11 @@ def parts(*mixtures: MixtureMechanism) -> BlockMechanism:
     return BlockMechanism(numbered(sum(sizes)), np.repeat(np.arange(len(sizes)), sizes), mixtures)
 
 
+def product(*factors: Mechanism) -> ProductMechanism:
+    """One mechanism per coordinate."""
+    return ProductMechanism(numbered(math.prod(len(factor.domain) for factor in factors)), factors)
+
+
 ODD = ONE // 3
 EDGES: dict[str, Callable[[], Mechanism]] = {
     "response k=1": lambda: RandomizedResponse(numbered(1), 1, threshold=ODD),
@@ -437,6 +444,12 @@ EDGES: dict[str, Callable[[], Mechanism]] = {
     "binary coin": lambda: BinaryOptimal(numbered(2), 0, 0),
     "binary in clear": lambda: BinaryOptimal(numbered(2), "inf", "inf"),
     "binary one certain": lambda: BinaryOptimal.mangat(numbered(2), 1, 1),
+    "product of tables": lambda: product(table([1, 1, 1], [0, 1, 2], [5, 0, 1]), table([1, 2, 3], [3, 2, 1])),
+    "product of three": lambda: product(
+        RandomizedResponse(numbered(5), 1),
+        HadamardResponse(numbered(9), 1, block_size=4),
+        CyclicDesign(numbered(7), 1, design=CyclicDesign.singer(2, 1, 3)),
+    ),
 }
 
 
@@ -629,6 +642,7 @@ MANY: dict[str, Callable[[], Mechanism]] = {
     "composed": lambda: ComposedSubsets(numbered(10), np.arange(10) % 4, 1, 3),
     "table": lambda: table(*(np.random.default_rng(4).integers(0, 1000, (20, 30)).tolist())),
     "table, wide": wide_table,
+    "product": lambda: product(RandomizedResponse(numbered(30), 3), table([1, 1, 1], [0, 1, 2], [5, 0, 1])),
 }
 
 

@@ -12,10 +12,14 @@ from sfumato.mechanisms.base import LARGEST_MATRIX, Mechanism
 from sfumato.mechanisms.estimators.base import Estimator, HistogramEstimator
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
 
-__all__ = ["MatrixEstimator", "default_estimator", "efficient_estimator"]
+__all__ = ["LeastSquaresEstimator", "MatrixEstimator", "default_estimator", "efficient_estimator"]
 
 
-class MatrixEstimator(HistogramEstimator):
+class LeastSquaresEstimator(HistogramEstimator):
+    """Base class of estimators with the least variance of all linear unbiased ones at some distribution of values."""
+
+
+class MatrixEstimator(LeastSquaresEstimator):
     """Least squares, weighted by the law of the outputs at one distribution, which is uniform by default.
 
     p̂ = A·fractions with A = J⁻¹Q/law, J = Σ_y Q_y Q_y'/law_y. The weights are fixed, so the estimate is linear and
@@ -103,4 +107,4 @@ def efficient_estimator(mechanism: Mechanism) -> Estimator:
         must, hint = "not be 'efficient' for bitmaps", "Use method 'unbiased', which is efficient for bitmaps."
         raise InvalidInput("estimate", "method", must, Description(f"the mechanism {mechanism.name}"), hint=hint)
     estimator = mechanism.estimator
-    return estimator if isinstance(estimator, MatrixEstimator) else MatrixEstimator.of(mechanism)
+    return estimator if isinstance(estimator, LeastSquaresEstimator) else MatrixEstimator.of(mechanism)

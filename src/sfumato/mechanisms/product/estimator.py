@@ -11,14 +11,13 @@ import numpy as np
 from sfumato._core import Floats, count_text
 from sfumato.errors import LimitExceeded
 from sfumato.mechanisms.base import LARGEST_MATRIX
-from sfumato.mechanisms.estimators.base import HistogramEstimator
-from sfumato.mechanisms.estimators.matrix import efficient_estimator
+from sfumato.mechanisms.estimators.matrix import LeastSquaresEstimator, efficient_estimator
 from sfumato.mechanisms.product.mechanism import ProductMechanism, kronecker
 
 __all__ = ["ProductEstimator"]
 
 
-class ProductEstimator(HistogramEstimator):
+class ProductEstimator(LeastSquaresEstimator):
     """Least squares for products: p̂ = (A₁ ⊗ A₂ ⊗ …)·fractions, with the decoder Aᵢ of factor i.
 
     Each decoder is a left inverse of its factor's law, so the estimate is unbiased. The scores of a report are products

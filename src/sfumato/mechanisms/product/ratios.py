@@ -133,11 +133,11 @@ def _ratios(factor: Mechanism) -> _Ratios:
     """Return the greatest ratios of a factor."""
     if isinstance(factor, TwoLevelMechanism):
         high, low = factor.likelihoods
-        same = np.eye(len(factor.domain), dtype=np.int64)
-        if high == low:
-            return _Ratios(np.zeros_like(same), [(1, 1)], factor.separating)
+        rank = 1 - np.eye(len(factor.domain), dtype=np.int64)
         ratio = (high / low).as_integer_ratio() if low else (1, 0)
-        return _Ratios(1 - same, [(1, 1), ratio], lambda a, b: factor.separating(a, b) if a != b else 0)
+        # If nothing is revealed, all ratios are 1.
+        ratios = [(1, 1), ratio] if high != low else [(1, 1)]
+        return _Ratios(rank % len(ratios), ratios, lambda a, b: 0 if a == b else factor.separating(a, b))
     likelihoods = [[factor.probability(y, x) for y in factor.reports()] for x in range(len(factor.domain))]
     return _ratios_of_table(likelihoods)
 
