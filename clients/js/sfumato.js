@@ -541,7 +541,7 @@ function table(p, k) {
 const { "subset-selection": _, ...INDICES } = PARTS
 
 /** Mechanisms of the factors of a product. @type {Record<string, Maker<Factor>>} */
-const FACTORS = { ...INDICES, table, "binary-optimal": table }
+const FACTORS = { ...INDICES, table }
 
 /** Draws one report per coordinate; the reports are the digits of one index. @type {Maker} */
 function product(p, k) {

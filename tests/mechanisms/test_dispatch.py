@@ -32,7 +32,7 @@ def derived(base: type) -> Iterator[type]:
 #: The classes of mechanisms, estimators, formats and kernels; their bases may be asked for.
 CLASSES = {kind.__name__ for base in (Mechanism, Estimator, ReportFormat, Kernel) for kind in derived(base)}
 #: The names in specs that are no everyday words.
-NAMES = set(mechanism_classes()) - {"table", "block"}
+NAMES = set(mechanism_classes()) - {"table", "block", "product"}
 ENCODINGS = {"index", "bitmap", "parted"}
 
 

@@ -304,8 +304,8 @@ def test_a_long_law_of_scores_is_refused() -> None:
     [
         (R(3), [LINE], "factors must be two or more mechanisms; got 1 mechanism"),
         (R(9), "LINE", "factors must be a list of two or more mechanisms"),
-        (R(9), [LINE, "rr"], "factor 1 must be one of RandomizedResponse"),
-        (R(9), [LINE, SubsetSelection(R(3), 1, 2)], "factor 1 must be one of"),
+        (R(9), [LINE, "rr"], "factor 1 must be of one of the classes RandomizedResponse"),
+        (R(9), [LINE, SubsetSelection(R(3), 1, 2)], "factor 1 must be of one of"),
         (R(3), [LINE, RandomizedResponse(R(1), 1)], "factor 1 must be over at least two values"),
         (R(8), [LINE, LINE], r"sizes whose product is 8, the number of values; got the sizes \(3, 3\)"),
         (R(2**24), [RandomizedResponse(R(2**12), 1)] * 2, "have at most 4,194,304 reports together; got 16,777,216"),
@@ -317,11 +317,22 @@ def test_invalid_factors_are_refused(domain: sf.Domain, factors: Any, message: s
 
 
 def test_a_subclass_of_a_factor_is_refused() -> None:
-    class Mine(RandomizedResponse):
+    class Response(RandomizedResponse):
         """A response that may sample differently."""
 
-    with pytest.raises(InvalidInput, match="factor 0 must be one of"):
-        product(Mine(R(2), 1), LINE)
+    class Table(TableMechanism):
+        """A table that may sample differently."""
+
+    for mine in (Response(R(2), 1), Table(R(3), LINE.weights)):
+        with pytest.raises(InvalidInput, match="factor 0 must be of one of"):
+            product(mine, LINE)
+
+
+def test_every_table_of_the_library_is_a_plain_table() -> None:
+    binary = BinaryOptimal(R(2), 1, 2)
+    mechanism = product(binary, LINE)
+    assert [factor.name for factor in mechanism.factors] == ["table", "table"]
+    assert mechanism.factors[0] == TableMechanism(R(2), binary.weights)
 
 
 def test_invalid_specs_are_refused_by_name() -> None:
@@ -332,7 +343,7 @@ def test_invalid_specs_are_refused_by_name() -> None:
         return sf.mechanism_from_spec({**spec, "parameters": {**spec["parameters"], **parameters}})
 
     assert read() == product(LINE, RandomizedResponse(R(2), 1))
-    for name in ("subset-selection", "block", "product", "unheard-of", 3):
+    for name in ("subset-selection", "binary-optimal", "product", "unheard-of", 3):
         with pytest.raises(UnknownSpec, match="the mechanism of a factor must be one of randomized-response"):
             read(kinds=[{**kinds[0], "mechanism": name}, kinds[1]])
     for parameters, message in (

@@ -9,7 +9,6 @@ from sfumato.mechanisms.examples import Examples
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.product.mechanism import ProductMechanism
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
-from sfumato.mechanisms.table.binary import BinaryOptimal
 from sfumato.mechanisms.table.mechanism import TableMechanism
 
 __all__ = ["examples"]
@@ -27,7 +26,7 @@ def _samplers() -> list[Mechanism]:
     return [
         ProductMechanism(_CELLS, [table, response]),
         ProductMechanism(Domain.product(a=_THREE, b=_THREE), [table, table]),
-        ProductMechanism(Domain.range(70), [response, sevens, BinaryOptimal(_TWO, "0.5", 2)]),
+        ProductMechanism(Domain.range(70), [response, sevens, RandomizedResponse(_TWO, "0.5")]),
         ProductMechanism(Domain.range(490), [HadamardResponse(Domain.range(70), "ln 2"), sevens]),
         ProductMechanism(Domain.range(4), [RandomizedResponse(_TWO, 0), RandomizedResponse(_TWO, "inf")]),
     ]
@@ -35,11 +34,11 @@ def _samplers() -> list[Mechanism]:
 
 def _laws(epsilon: str) -> list[Mechanism]:
     """Return mechanisms over few values at a level ε, for the vectors of exact laws."""
-    binary, response = BinaryOptimal(_TWO, epsilon, "1"), RandomizedResponse(_THREE, epsilon)
+    two, three = RandomizedResponse(_TWO, epsilon), RandomizedResponse(_THREE, epsilon)
     table = TableMechanism.from_matrix(_TWO, [["1/2", "1/2", 0, 0], ["1/9", 0, "8/9", 0]])
     return [
-        ProductMechanism(Domain.range(6), [binary, response]),
-        ProductMechanism(Domain.product(a=_TWO, b=_TWO, c=_TWO), [binary, table, binary]),
+        ProductMechanism(Domain.range(6), [table, three]),
+        ProductMechanism(Domain.product(a=_TWO, b=_TWO, c=_TWO), [two, table, two]),
         ProductMechanism(Domain.range(9), [CyclicDesign(_THREE, epsilon, design=_SINGER), HadamardResponse(_THREE, 1)]),
     ]
 

@@ -21,8 +21,8 @@ from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.part_documents import part_documents, read_parts
 from sfumato.mechanisms.product.ratios import worst_reports
+from sfumato.mechanisms.provenance import is_library_mechanism
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
-from sfumato.mechanisms.table.binary import BinaryOptimal
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.policy import LARGEST_DENSE, PairwisePolicy, Policy
 
@@ -30,7 +30,7 @@ __all__ = ["ProductMechanism", "can_be_factor", "kronecker"]
 
 #: Mechanisms that a factor may have, by name. Their samplers make one decision per field of their layouts, always.
 _KINDS: dict[str, type[Mechanism]] = {
-    kind.name: kind for kind in (RandomizedResponse, HadamardResponse, CyclicDesign, TableMechanism, BinaryOptimal)
+    kind.name: kind for kind in (RandomizedResponse, HadamardResponse, CyclicDesign, TableMechanism)
 }
 #: Maximum number of outputs, over all values, up to which an audit reads the sampler for every value of every factor.
 _MOST_READ = 200_000
@@ -49,8 +49,9 @@ class ProductMechanism(Mechanism):
         coordinate of the last factor changes fastest, as in ``Domain.product`` and ``Domain.grid``.
     factors
         Two or more mechanisms, one per coordinate, each over at least two values: :class:`RandomizedResponse`,
-        :class:`HadamardResponse`, :class:`CyclicDesign`, :class:`TableMechanism` or :class:`BinaryOptimal`. Only the
-        numbers of their values matter, not the labels. The product has at most 2^22 reports.
+        :class:`HadamardResponse`, :class:`CyclicDesign`, or any table of the library, such as :class:`TableMechanism`
+        or :class:`BinaryOptimal`. Only the numbers of their values matter, not the labels. The product has at most 2^22
+        reports.
 
     Notes
     -----
@@ -90,7 +91,7 @@ class ProductMechanism(Mechanism):
         for number, factor in enumerate(given):
             if not can_be_factor(factor):
                 kinds = ", ".join(kind.__name__ for kind in _KINDS.values())
-                raise InvalidInput(subject, f"factor {number}", f"be one of {kinds}", factor)
+                raise InvalidInput(subject, f"factor {number}", f"be of one of the classes {kinds}", factor)
             if len(factor.domain) < 2:
                 raise InvalidInput(subject, f"factor {number}", "be over at least two values", factor)
         self.sizes = tuple(len(factor.domain) for factor in given)
@@ -220,7 +221,9 @@ class ProductMechanism(Mechanism):
 
 def can_be_factor(mechanism: object) -> bool:
     """Return whether a product may have this mechanism as a factor."""
-    return type(mechanism) in _KINDS.values()
+    # The sampler of a subclass from elsewhere may differ.
+    is_table = isinstance(mechanism, TableMechanism) and is_library_mechanism(mechanism)
+    return is_table or type(mechanism) in _KINDS.values()
 
 
 def kronecker(arrays: Iterable[Floats]) -> Floats:
@@ -229,8 +232,10 @@ def kronecker(arrays: Iterable[Floats]) -> Floats:
 
 
 def _numbered(factor: Mechanism) -> Mechanism:
-    """Return a factor over numbered values, as a spec describes it."""
+    """Return a factor over numbered values, as a spec describes it; every table is a plain table."""
     values = Domain.range(len(factor.domain))
+    if isinstance(factor, TableMechanism) and type(factor) is not TableMechanism:
+        return TableMechanism(values, factor.weights, design_prior=factor.design_prior)
     return factor if factor.domain == values else type(factor).from_parameters(values, factor.parameters())
 
 
