@@ -84,21 +84,21 @@ class ProductMechanism(Mechanism):
     def __init__(self, domain: Domain, factors: Sequence[Mechanism]) -> None:
         subject = "ProductMechanism"
         self.domain = checked_domain(subject, domain)
-        given = read_list(subject, "factors", "be a list of two or more mechanisms", factors)
-        if len(given) < 2:
-            got = Description(quantity(len(given), "mechanism"))
+        mechanisms = read_list(subject, "factors", "be a list of two or more mechanisms", factors)
+        if len(mechanisms) < 2:
+            got = Description(quantity(len(mechanisms), "mechanism"))
             raise InvalidInput(subject, "factors", "be two or more mechanisms", got)
-        for number, factor in enumerate(given):
+        for number, factor in enumerate(mechanisms):
             if not can_be_factor(factor):
                 kinds = ", ".join(kind.__name__ for kind in _KINDS.values())
                 raise InvalidInput(subject, f"factor {number}", f"be of one of the classes {kinds}", factor)
             if len(factor.domain) < 2:
                 raise InvalidInput(subject, f"factor {number}", "be over at least two values", factor)
-        self.sizes = tuple(len(factor.domain) for factor in given)
+        self.sizes = tuple(len(factor.domain) for factor in mechanisms)
         if math.prod(self.sizes) != len(domain):
             must = f"have sizes whose product is {len(domain)}, the number of values"
             raise InvalidInput(subject, "factors", must, Description(f"the sizes {self.sizes}"))
-        self.factors = tuple(map(_numbered, given))
+        self.factors = tuple(map(_numbered, mechanisms))
         self.radices = tuple(factor.outputs for factor in self.factors)
         if self.outputs > LARGEST_OUTPUTS:
             must = f"have at most {LARGEST_OUTPUTS:,} reports together"
