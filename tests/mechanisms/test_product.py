@@ -19,8 +19,10 @@ from sfumato.errors import InvalidInput, LimitExceeded, UnknownSpec
 from sfumato.mechanisms.base import Mechanism, surrogate_of
 from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
+from sfumato.mechanisms.estimators.limits import confidence_limits
 from sfumato.mechanisms.estimators.matrix import MatrixEstimator, efficient_estimator
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.product import nodes as product_nodes
 from sfumato.mechanisms.product.mechanism import ProductMechanism
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
@@ -237,10 +239,15 @@ def test_the_estimator_is_the_least_squares_estimator_of_the_whole_law(name: str
         ("covariance", p),
         ("output_scores", weights),
         ("adjoint", of_outputs),
-        ("score_probabilities", p),
     ):
         same(getattr(estimator, method)(argument), getattr(whole, method)(argument))
-    for method in ("second_moments", "score_values", "score_bounds"):
+    # Scores are in another order.
+    for power in range(4):
+        (scores, at_value), (of_whole, law) = estimator.score_values(), whole.score_values()
+        same(np.sum(at_value * scores**power, axis=1), np.sum(law * of_whole**power, axis=1))
+        at_p, of_law = (each.score_probabilities(p) for each in (estimator, whole))
+        same(np.sum(at_p * scores**power, axis=1), np.sum(of_law * of_whole**power, axis=1))
+    for method in ("second_moments", "score_bounds"):
         same(getattr(estimator, method)(), getattr(whole, method)())
     assert estimator.variance(weights, p) == pytest.approx(whole.variance(weights, p), rel=1e-9)
     assert estimator.condition == pytest.approx(whole.condition, rel=1e-9)
@@ -286,14 +293,42 @@ def test_a_survey_is_estimated_with_intervals() -> None:
     assert ((low <= truth) & (truth <= high)).all()
 
 
-def test_a_long_law_of_scores_is_refused() -> None:
-    mechanism = product(RandomizedResponse(R(64), 1), RandomizedResponse(R(64), 1))
+def test_many_scores_are_shared_between_few_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = np.random.default_rng(2).dirichlet(np.ones(40), 3) + 0.3 * np.eye(3, 40)
+    table = TableMechanism.from_matrix(R(3), matrix / matrix.sum(axis=1, keepdims=True))
+    p = np.arange(1.0, 10) / 45
+    whole = product(table, table).estimator
+    (exact,) = whole.score_laws(p, 100)
+    assert exact.score_values.shape == (9, 1600)
+    np.testing.assert_allclose(exact.spread, 1, rtol=1e-9)
+    monkeypatch.setattr(product_nodes, "_MOST_SCORES", 9 * 20**2)
+    (law,) = (estimator := product(table, table).estimator).score_laws(p, 100)
+    assert law.score_values.shape == (9, 400)
+    # Means, extreme scores and probabilities are kept, and the spread accounts for the rest.
+    np.testing.assert_allclose(np.sum(law.at_value * law.score_values, axis=1), 1, rtol=1e-9)
+    np.testing.assert_allclose(np.sum(law.in_group * law.score_values, axis=1), 0, atol=1e-5)
+    np.testing.assert_allclose(np.sum(estimator.score_probabilities(p) * law.score_values, axis=1), p, rtol=1e-9)
+    np.testing.assert_allclose(law.score_values.max(axis=1), exact.score_values.max(axis=1))
+    np.testing.assert_allclose(law.score_values.min(axis=1), exact.score_values.min(axis=1))
+    assert (law.spread > 0.9).all()
+    assert (law.spread < 1).all()
+    low, high = confidence_limits([law], p, 0.05)
+    for near, limits in zip((low, high), confidence_limits([exact], p, 0.05), strict=True):
+        np.testing.assert_allclose(near, limits, atol=0.02)
+
+
+def test_large_products_have_intervals_without_the_whole_law() -> None:
+    mechanism = product(RandomizedResponse(R(64), 5), RandomizedResponse(R(64), 5))
     p = np.full(4096, 1 / 4096)
     assert mechanism.estimator.variances(p).sum() == pytest.approx(mechanism.risk(1), rel=1e-9)
-    with pytest.raises(LimitExceeded, match="Use the standard errors"):
-        mechanism.estimator.score_values()
     with pytest.raises(LimitExceeded, match="matrix of product"):
         mechanism.matrix()
+    (law,) = mechanism.estimator.score_laws(p, 10)
+    assert law.score_values.size <= 2**22
+    assert product_nodes.node_counts([64, 64], [64, 64]) == [32, 32]
+    assert product_nodes.node_counts([64, 4], [200, 3]) == [200, 3]
+    with pytest.raises(LimitExceeded, match="no confidence intervals for 2,500,000 values"):
+        product_nodes.node_counts([2500, 1000], [2500, 1000])
 
 
 # -- invalid parameters ------------------------------------------------------------------------------------

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import reduce
+from dataclasses import replace
+from functools import cached_property, reduce
 
 import numpy as np
 
-from sfumato._core import Floats, count_text
-from sfumato.errors import LimitExceeded
-from sfumato.mechanisms.base import LARGEST_MATRIX
+from sfumato._core import Floats
+from sfumato.mechanisms.estimators.limits import ScoreLaw, relative_spread
 from sfumato.mechanisms.estimators.matrix import LeastSquaresEstimator, efficient_estimator
 from sfumato.mechanisms.product.mechanism import ProductMechanism, kronecker
+from sfumato.mechanisms.product.nodes import ScoreNodes, node_counts
 
 __all__ = ["ProductEstimator"]
 
@@ -62,23 +63,38 @@ class ProductEstimator(LeastSquaresEstimator):
         products = [(decoder[:, None] * decoder).reshape(-1, decoder.shape[1]) for decoder in self._decoders]
         sizes = [len(decoder) for decoder in self._decoders]
         moments = _along_axes(products, self.expected_counts(p)).reshape([size for size in sizes for _ in range(2)])
-        axes = range(2 * len(sizes))
-        return moments.transpose(*axes[::2], *axes[1::2]).reshape(self.size, self.size) - np.outer(p, p)
+        return _by_value(moments, self.size) - np.outer(p, p)
 
     # -- the scores of one report ------------------------------------------------------------------------------
 
+    @cached_property
+    def _nodes(self) -> list[ScoreNodes]:
+        """The scores of the factors on their nodes: all scores, or fewer if the product has many outputs."""
+        counts = node_counts([len(law) for law in self._laws], [law.shape[1] for law in self._laws])
+        return [ScoreNodes.of(decoder, count) for decoder, count in zip(self._decoders, counts, strict=True)]
+
     def score_values(self) -> tuple[Floats, Floats]:
-        outputs = math.prod(law.shape[1] for law in self._laws)
-        if self.size * outputs > LARGEST_MATRIX:
-            raise LimitExceeded(
-                f"the law of the scores of {self.size} values by {count_text(outputs)} outputs has more than "
-                f"{LARGEST_MATRIX:,} entries, so there are no confidence intervals. Use the standard errors."
-            )
-        return kronecker(self._decoders), kronecker(self._laws)
+        """Return the possible scores of one report for each value, and their probabilities.
+
+        If there are more than 2^22 scores, those of each factor are shared between fewer nodes with the same mean.
+        """
+        at_value = [
+            np.stack([nodes.weights(x) @ law[x] for x in range(len(law))])
+            for nodes, law in zip(self._nodes, self._laws, strict=True)
+        ]
+        return kronecker(nodes.nodes for nodes in self._nodes), kronecker(at_value)
 
     def score_probabilities(self, p: Floats) -> Floats:
-        law = self.expected_counts(p)
-        return np.broadcast_to(law, (self.size, len(law)))
+        law = self.expected_counts(p).reshape([law.shape[1] for law in self._laws])
+        for nodes in self._nodes:
+            law = nodes.replace_axis(law)
+        return _by_value(law, self.size)
+
+    def score_laws(self, p: Floats, n: int) -> Sequence[ScoreLaw]:
+        """Return the law of the scores on their nodes, with the variance of the estimate."""
+        (law,) = super().score_laws(p, n)
+        on_nodes = np.sum(self.score_probabilities(p) * law.score_values**2, axis=1) - p**2
+        return [replace(law, spread=relative_spread(self.variances(p), on_nodes))]
 
     def score_bounds(self) -> tuple[Floats, Floats]:
         return reduce(_product_bounds, self._bounds)
@@ -91,6 +107,12 @@ def _along_axes(matrices: Sequence[Floats], array: Floats) -> Floats:
         # The axis in front is replaced and moved to the end, so after all matrices the order is the original one.
         result = np.tensordot(result, matrix, axes=(0, 1))
     return np.asarray(result.reshape(-1))
+
+
+def _by_value(array: Floats, size: int) -> Floats:
+    """Return a matrix with a row per value, from an array whose axes are in turn a coordinate and something else."""
+    axes = range(array.ndim)
+    return array.transpose(*axes[::2], *axes[1::2]).reshape(size, -1)
 
 
 def _product_bounds(first: tuple[Floats, Floats], second: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
