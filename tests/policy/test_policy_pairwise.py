@@ -532,6 +532,26 @@ def test_a_violation_hidden_among_ties() -> None:
     assert worst.left == 3 + TINY
 
 
+def test_ties_are_compared_once_per_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every pair of a geometric column is at its limit or just inside; only the greatest ratio of a level matters."""
+    size = 40
+    compared: list[Epsilon] = []
+
+    def counted(left: Fraction, right: Fraction, epsilon: Epsilon) -> bool:
+        compared.append(epsilon)
+        return exceeds(left, right, epsilon)
+
+    monkeypatch.setattr(pairwise, "exceeds", counted)
+    policy = Metric(Domain.range(size), "absolute", "ln 2")
+    column = [Fraction(2) ** x - (TINY if x % 3 == 1 else 0) for x in range(size)]
+    assert policy.worst([Fraction(2) ** x for x in range(size)]).violated is False
+    assert sorted(compared) == [Epsilon("ln 2") * n for n in range(1, size)]
+    # 2^(x+1) is more than twice 2^x - TINY.
+    worst = policy.worst(column)
+    assert worst.violated
+    assert worst.left / worst.right > 2 ** (worst.names[0] - worst.names[1])  # type: ignore[index, operator]
+
+
 def test_likelihoods_of_every_type_are_read_as_written() -> None:
     policy = Uniform(ABC, "ln 3")
     assert policy.allows([0.1, 0.3, "0.2"])  # 0.3 > 3·0.1 in doubles
