@@ -500,10 +500,8 @@ def test_the_worst_of_two_violations_beside_a_large_level() -> None:
     assert worst.excess == pytest.approx(math.log(2.5))
 
 
-@pytest.mark.parametrize("share", [0.02, 1.0])
-def test_pairs_far_from_their_limit_are_not_compared_exactly(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An audit asks for the worst pair of thousands of columns: doubles must settle nearly all pairs."""
-    size = 60
+def comparisons(monkeypatch: pytest.MonkeyPatch) -> list[Epsilon]:
+    """The levels of all certified comparisons from now on."""
     compared: list[Epsilon] = []
 
     def counted(left: Fraction, right: Fraction, epsilon: Epsilon) -> bool:
@@ -511,6 +509,14 @@ def test_pairs_far_from_their_limit_are_not_compared_exactly(share: float, monke
         return exceeds(left, right, epsilon)
 
     monkeypatch.setattr(pairwise, "exceeds", counted)
+    return compared
+
+
+@pytest.mark.parametrize("share", [0.02, 1.0])
+def test_pairs_far_from_their_limit_are_not_compared_exactly(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An audit asks for the worst pair of thousands of columns: doubles must settle nearly all pairs."""
+    size = 60
+    compared = comparisons(monkeypatch)
     matrix = random_matrix(size, 5, 3, share)
     policy = Pairwise(Domain.range(size), [["inf" if n < 0 else int(n) for n in row] for row in matrix])
     column = [1 + Fraction(x, 1000) for x in range(size)]
@@ -535,13 +541,7 @@ def test_a_violation_hidden_among_ties() -> None:
 def test_ties_are_compared_once_per_level(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every pair of a geometric column is at its limit or just inside; only the greatest ratio of a level matters."""
     size = 40
-    compared: list[Epsilon] = []
-
-    def counted(left: Fraction, right: Fraction, epsilon: Epsilon) -> bool:
-        compared.append(epsilon)
-        return exceeds(left, right, epsilon)
-
-    monkeypatch.setattr(pairwise, "exceeds", counted)
+    compared = comparisons(monkeypatch)
     policy = Metric(Domain.range(size), "absolute", "ln 2")
     column = [Fraction(2) ** x - (TINY if x % 3 == 1 else 0) for x in range(size)]
     assert policy.worst([Fraction(2) ** x for x in range(size)]).violated is False
