@@ -71,6 +71,21 @@ def test_rays_stay_in_the_cone_and_come_near_the_greatest_worth_of_all_vertices(
     assert max(worths(rays).max(), *revealed, -np.inf) >= most - 1e-3 * abs(most)
 
 
+def test_a_ray_and_its_opposite_mix_to_the_constant() -> None:
+    policy = random_pairwise(12, 2, harmless=1)
+    search = search_of(policy, np.full(12, 1 / 12))
+    rays = search.starts(50, np.zeros((0, 12)))
+    opposite = search.opposite(rays)
+    assert len(opposite) == len(rays)
+    steps = (opposite - 1)[:, 0] / (1 - rays)[:, 0]
+    assert np.allclose(opposite, 1 + steps[:, None] * (1 - rays))
+    with np.errstate(divide="ignore"):
+        slack = epsilons_of(policy) + np.log(opposite[:, None, :]) - np.log(opposite[:, :, None])
+    tightest = np.minimum(np.nanmin(slack + np.diag(np.full(12, np.inf)), axis=(1, 2)), opposite.min(axis=1))
+    assert np.abs(tightest).max() < 1e-9  # each point lies on the boundary of the cone
+    assert len(search.opposite(np.ones((1, 12)))) == 0
+
+
 def test_starts_are_the_same_in_every_run() -> None:
     policy = random_pairwise(12, 1)
     first, second = (search_of(policy, np.full(12, 1 / 12)) for _ in range(2))

@@ -538,8 +538,8 @@ def test_what_cannot_be_meant_is_refused() -> None:
 
 @pytest.mark.slow
 def test_more_values_than_the_solver_takes_are_refused_with_what_to_use_instead() -> None:
-    policy = sf.Metric(sf.Domain.range(257), "absolute", "0.1")
-    with pytest.raises(LimitExceeded, match=r"at most 256 values, not 257\. Use plan\(\), which compares"):
+    policy = sf.Metric(sf.Domain.range(513), "absolute", "0.1")
+    with pytest.raises(LimitExceeded, match=r"at most 512 values, not 513\. Use plan\(\), which compares"):
         sf.optimal(policy)
     assert "optimal" not in {row.name for row in sf.plan(policy, 10).rows}
 

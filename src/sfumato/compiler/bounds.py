@@ -673,6 +673,9 @@ def least_worst_risk(policy: Policy) -> float | None:
         return None
     if simplest.across.is_infinite:
         return blocks_least_risk(np.bincount(simplest.block_of).tolist(), simplest.epsilons)
+    sizes = np.bincount(simplest.block_of)
+    if sizes.min() < sizes.max() or len(set(simplest.epsilons)) > 1:
+        return None  # the uniform distribution need not be the worst case
     with suppress(NoAnswer):
         symmetric = best_orbits(simplest)
         return None if symmetric is None else symmetric.bound

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from sfumato._core import MOST_PEOPLE, Floats, ProgressCallback, checked_count
 from sfumato.compiler.approximations import outer_bound
-from sfumato.compiler.candidates import candidates, short_reason
+from sfumato.compiler.candidates import Candidates, candidates, short_reason
 from sfumato.compiler.expected_errors import measure, measure_mechanism, scale
 from sfumato.compiler.known_bounds import exact_bound
 from sfumato.compiler.plans import Plan, Row
+from sfumato.compiler.products import coordinate_policies, product_mechanism
 from sfumato.compiler.reasons import OPTIMAL, nothing_learned, reason_for, reveals_nothing
 from sfumato.compiler.report_length import SHORT, MaxBits
 from sfumato.compiler.requests import Request, checked_target
@@ -19,10 +20,11 @@ from sfumato.compiler.solvers.estimation import EXHAUSTIVE, Effort
 from sfumato.compiler.solvers.goals import Estimation, Goal
 from sfumato.compiler.solvers.optimization import DEFAULT_SECONDS, optimal_until
 from sfumato.compiler.solvers.result import USEFUL_RATIO, Optimum
+from sfumato.compiler.solvers.slice import LARGEST_SEARCHED
 from sfumato.compiler.utility_planning import plan_by_utility, value_until
 from sfumato.domain import Frequencies
 from sfumato.errors import Description, InvalidInput, NoAnswer, NoMechanism
-from sfumato.mechanisms import most_outputs
+from sfumato.mechanisms import Candidate, Mechanism, most_outputs
 from sfumato.policy import Blocks, HighLow, PairwisePolicy, Policy, Uniform, structure_of
 
 __all__ = ["SEARCHED_VALUES", "SEARCH_SECONDS", "plan", "plan_request"]
@@ -33,8 +35,10 @@ SEARCHED_VALUES = 256
 SEARCH_SECONDS = 20.0
 #: Without ``max_seconds``, the search ends when ten rounds improve the error by less than a thousandth.
 _DEFAULT_EFFORT = Effort(least_progress=1e-3)
-#: Fraction of the time for an exact bound.
-_KNOWN_FRACTION = 0.15
+#: Fraction of the time for an exact bound, and for the factors of a product.
+_KNOWN_FRACTION, _PRODUCT_FRACTION = 0.15, 0.3
+#: Number of values above which a product is compared; up to it, the search over all mechanisms finds better ones.
+_LARGEST_WITHOUT_PRODUCT = 64
 #: Number of values above which the default search takes more than a second, and ratio of error to lower bound at which
 #: it is skipped there because it would gain little.
 _SMALL_DOMAIN, _NEARLY_OPTIMAL = 10, 1.01
@@ -182,6 +186,7 @@ def _is_compared_by_risk(request: Request) -> bool:
 def _plan_of_one_mechanism(request: Request, name: str) -> Plan:
     """Return the plan of the mechanism that the caller names."""
     suitable = candidates(request.policy, request.length.max_bits, request.goal.name)
+    _offer_product(suitable, request, Deadline(SEARCH_SECONDS if request.max_seconds is None else request.max_seconds))
     if name not in suitable.by_name:
         must = f"be one of optimal, {', '.join(suitable.by_name)} for this policy"
         raise InvalidInput(request.verb, "mechanism", must, name)
@@ -199,6 +204,20 @@ def _plan_of_one_mechanism(request: Request, name: str) -> Plan:
         prior=None if request.prior is None else tuple(prior.tolist()),
         max_bits=request.length.max_bits,
     )
+
+
+def _offer_product(suitable: Candidates, request: Request, deadline: Deadline) -> None:
+    """Add a product of mechanisms, one per coordinate, if the epsilons of the policy are sums over coordinates."""
+    if len(request.policy.domain.shape) < 2 or coordinate_policies(request.policy) is None:
+        return
+    limit = most_outputs(request.length.limit)
+
+    def build() -> Mechanism:
+        mechanism = product_mechanism(request.policy, deadline, max_outputs=limit)
+        assert mechanism is not None
+        return mechanism
+
+    suitable.by_name["product"] = Candidate(build, "k^1.5")
 
 
 def _people_for(target: float, one: Plan) -> int:
@@ -226,6 +245,8 @@ def _plan_by_risk(request: Request, deadline: Deadline) -> Plan:
     bound = exact_bound(policy, deadline=deadline.part(_KNOWN_FRACTION)) if request.prior is None else None
     rows: list[Row] = []
     suitable = candidates(policy, request.length.max_bits, deadline=late if max_seconds else NEVER)
+    if len(policy.domain) > _LARGEST_WITHOUT_PRODUCT and max_seconds != 0:
+        _offer_product(suitable, request, deadline.part(_PRODUCT_FRACTION))
     skipped = suitable.skipped
     for name, candidate in suitable.by_name.items():
         if not candidate.compared:
@@ -297,6 +318,8 @@ def _why_no_search(policy: Policy, max_seconds: float | None, ratio: float | Non
     if size > _SMALL_DOMAIN and ratio is not None and ratio <= _NEARLY_OPTIMAL:
         return ""
     if size > SEARCHED_VALUES:
+        if size > LARGEST_SEARCHED:
+            return f"{size} values are more than the search supports, {LARGEST_SEARCHED}"
         return f"{size} values are more than the default limit of {SEARCHED_VALUES} (set max_seconds to search anyway)"
     return None
 

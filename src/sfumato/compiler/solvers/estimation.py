@@ -31,7 +31,7 @@ from sfumato.compiler.solvers.pricing import Pricing, climb, greatest, sum_of_sq
 from sfumato.compiler.solvers.rays import distinct
 from sfumato.compiler.solvers.relaxation import least_trace, relaxation_seconds
 from sfumato.compiler.solvers.slice import FRACTION_WITHIN, Slice
-from sfumato.errors import NoMechanism
+from sfumato.errors import NoMechanism, SolverFailed
 
 __all__ = ["EXHAUSTIVE", "Effort", "Solve", "Solved", "best_design", "least_error", "solve_design"]
 
@@ -205,7 +205,7 @@ class _Search:
             try:
                 rays = distinct(np.concatenate([self.used, candidates[better]]))
                 self.solved = self._solve(rays, self.slice_.prior, deadline, precision=self._precision)
-            except OutOfTime:  # the last solution remains
+            except SolverFailed:  # out of time, or a limit of double precision: the last solution remains
                 self.done = False
                 return
             self.rays = rays

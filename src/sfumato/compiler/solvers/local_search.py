@@ -119,6 +119,25 @@ class RaySearch:
             rays[start : start + step] = (part[:, :, None] * self._ratios).max(axis=1)
         return np.asarray(rays / (rays @ self._prior)[:, None])
 
+    def opposite(self, rays: Floats) -> Floats:
+        """Return the points where the lines from rays through the constant vector leave the cone.
+
+        A ray and its opposite point mix to the constant vector, so they form a mechanism. The constant vector itself
+        has no opposite.
+        """
+        first, second, epsilons = self._rules
+        ratios = np.exp(-epsilons)
+        steps = 1 / np.maximum(rays.max(axis=1) - 1, 1e-300)  # where a coordinate becomes 0
+        width = max(1, _MOST_AT_ONCE // max(len(rays), 1))
+        for start in range(0, len(first), width):
+            part = slice(start, start + width)
+            at_centre = 1 - ratios[part]
+            falls = rays[:, second[part]] - ratios[part] * rays[:, first[part]] - at_centre
+            until = np.where(falls > 1e-12, at_centre / np.where(falls > 1e-12, falls, 1.0), np.inf)
+            steps = np.minimum(steps, until.min(axis=1, initial=np.inf))
+        apart = steps < 1e12
+        return np.asarray(np.maximum(1 + steps[apart, None] * (1 - rays[apart]), 0.0))
+
     def starts(self, count: int, used: Floats) -> Floats:
         """Return this many new rays: half are distances to spread sets of values, half are disturbed rays in use."""
         size = len(self._prior)

@@ -26,11 +26,11 @@ from sfumato.compiler.solvers.simplices import Simplices
 from sfumato.errors import LimitExceeded, SolverFailed
 from sfumato.policy import AtLeast, ChiSquare, Known, PairwisePolicy, Policy, Prior, Secret
 
-__all__ = ["FRACTION_WITHIN", "Slice", "groups", "pair_rows"]
+__all__ = ["FRACTION_WITHIN", "LARGEST_SEARCHED", "Slice", "groups", "pair_rows"]
 
 
 #: Maximum number of values; a table for more has too many entries to store and to load.
-_LARGEST = 512
+LARGEST_SEARCHED = 512
 #: Maximum number of coordinates for enumeration; random pairwise policies then have about four thousand vertices.
 _LARGEST_ENUMERATED = 10
 #: Seconds of an enumeration for ten coordinates, per pair of rules, and growth factor per coordinate. Measured over
@@ -147,9 +147,9 @@ class Slice:
             policy = Secret(policy.domain, policy.secret, policy.epsilon, estimate)
         elif isinstance(policy, Secret):
             policy = policy.as_pairwise or policy
-        if len(policy.domain) > _LARGEST:
+        if len(policy.domain) > LARGEST_SEARCHED:
             raise LimitExceeded(
-                f"the search for the optimal design supports at most {_LARGEST} values, not {len(policy.domain)}. "
+                f"the search for the optimal design supports at most {LARGEST_SEARCHED} values, not {len(policy.domain)}. "
                 "Use plan(), which compares mechanisms that support larger domains."
             )
         group_of = groups(policy, _UNRESOLVED)
@@ -290,9 +290,7 @@ class Slice:
         return distinct(self.farthest(directions, deadline))
 
     def first_rays(self, deadline: Deadline = NEVER) -> Floats:
-        """Return a few vertices in every direction that mix to the constant vector.
-
-        The local search adds the constant vector itself. Otherwise the points opposite to the vertices are added.
+        """Return a few vertices in every direction and the points opposite them; each pair mixes to the constant.
 
         Vertices of the axes are required (OutOfTime if they take too long). Other vertices get a part of the time.
         """
@@ -307,7 +305,7 @@ class Slice:
             starts = self.ray_search.starts(min(_STARTS * self.size, self.ray_search.most_rays()), vertices)
             part = deadline.part(_STARTS_FRACTION)
             spread = self.ray_search.climb(starts, np.eye(self.size), np.zeros(self.size), part)
-            return distinct(np.concatenate([vertices, spread, np.ones((1, self.size)) / self.prior.sum()]))
+            return distinct(np.concatenate([vertices, self.ray_search.opposite(vertices), spread]))
         spread = self.spread_vertices(4 * self.size, deadline.part(_STARTS_FRACTION))
         vertices = distinct(np.concatenate([vertices, spread]))
         centre = np.ones(self.size) / self.prior.sum()

@@ -25,6 +25,8 @@ LARGEST_LEVELLED = 256
 _OUTPUTS_PER_VALUE, _MOST_ENTRIES = 8, 2**18
 #: Number of shares of forced reports that are compared.
 _SHARES = 64
+#: Level up to which no table is offered, because squares of its shares underflow.
+_LEAST_LEVEL = 1e-100
 
 
 def levels_table(policy: PairwisePolicy) -> TableMechanism:
@@ -60,7 +62,7 @@ def gain_of_levels(policy: PairwisePolicy) -> float:
     """
     levels = _levels(policy)
     least = float(levels.min())
-    if not 0 < least < math.inf:
+    if not _LEAST_LEVEL < least < math.inf:
         return 0.0
     _, error = _best_share(levels)
     return _best_share(np.where(np.isfinite(levels), least, np.inf))[1] / error
