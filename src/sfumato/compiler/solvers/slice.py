@@ -149,8 +149,8 @@ class Slice:
             policy = policy.as_pairwise or policy
         if len(policy.domain) > LARGEST_SEARCHED:
             raise LimitExceeded(
-                f"the search for the optimal design supports at most {LARGEST_SEARCHED} values, not {len(policy.domain)}. "
-                "Use plan(), which compares mechanisms that support larger domains."
+                f"the search for the optimal design supports at most {LARGEST_SEARCHED} values, not "
+                f"{len(policy.domain)}. Use plan(), which compares mechanisms that support larger domains."
             )
         group_of = groups(policy, _UNRESOLVED)
         size = int(group_of.max()) + 1
