@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BITS_OPTION",
+    "CACHE_OPTION",
     "JSON_OPTION",
     "MECHANISM_OPTION",
     "THREADS_OPTION",
@@ -43,6 +44,14 @@ def seconds_option(*, with_utility: bool = True) -> Callable[[Callable[..., None
     default = f"[default: 20 for at most 256 values, 0 for more{other}]"
     return click.option("--max-seconds", type=click.FloatRange(0), help=f"{about}  {default}")
 
+
+CACHE_OPTION = click.option(
+    "--cache",
+    type=click.Path(file_okay=False),
+    metavar="FOLDER",
+    help="Folder of earlier searches; a search that was done before is not repeated, and others are stored.  "
+    "[default: no folder]",
+)
 
 MECHANISM_OPTION = click.option(
     "--mechanism",

@@ -18,6 +18,7 @@ from sfumato.cli._files import (
 )
 from sfumato.cli._show import (
     BITS_OPTION,
+    CACHE_OPTION,
     JSON_OPTION,
     MECHANISM_OPTION,
     UTILITY_OPTION,
@@ -56,6 +57,7 @@ _DEFAULT_PEOPLE = 10_000
 @PRIOR_OPTION
 @BITS_OPTION
 @seconds_option()
+@CACHE_OPTION
 @JSON_OPTION
 def command(
     policy: str,
@@ -67,6 +69,7 @@ def command(
     prior: str | None,
     max_bits: MaxBits,
     max_seconds: float | None,
+    cache: str | None,
     as_json: bool,
 ) -> None:
     """Design the best mechanism for a policy, audit it, and write it to a file that clients load.
@@ -92,6 +95,7 @@ def command(
             prior=None if prior is None else read_prior(prior, rules.domain),
             max_bits=max_bits,
             max_seconds=max_seconds,
+            cache=cache,
             progress=progress,
         )
     sampler, reason = choice.best.mechanism, choice.reason

@@ -18,6 +18,7 @@ from sfumato.cli._files import (
 )
 from sfumato.cli._show import (
     BITS_OPTION,
+    CACHE_OPTION,
     JSON_OPTION,
     MECHANISM_OPTION,
     UTILITY_OPTION,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 @PRIOR_OPTION
 @BITS_OPTION
 @seconds_option()
+@CACHE_OPTION
 @click.option(
     "--plot",
     type=PLOT_FILE,
@@ -69,6 +71,7 @@ def command(
     prior: str | None,
     max_bits: MaxBits,
     max_seconds: float | None,
+    cache: str | None,
     plot: str | None,
     as_json: bool,
 ) -> None:
@@ -93,6 +96,7 @@ def command(
             prior=None if prior is None else read_prior(prior, rules.domain),
             max_bits=max_bits,
             max_seconds=max_seconds,
+            cache=cache,
             progress=progress,
         )
     best = compared.best

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from sfumato._core import ProgressCallback, checked_count
 from sfumato.compiler.planning import plan_request
 from sfumato.compiler.report_length import SHORT, MaxBits
@@ -23,6 +25,7 @@ def design(
     prior: Frequencies | None = None,
     max_bits: MaxBits = SHORT,
     max_seconds: float | None = None,
+    cache: str | os.PathLike[str] | None = None,
     progress: ProgressCallback | None = None,
 ) -> Mechanism:
     """Return the recommended mechanism for a policy: the one of least expected error with short reports.
@@ -54,6 +57,9 @@ def design(
         Time limit of the call in seconds; 0 disables the search. The call takes at most 20% plus 2 s longer. By
         default, a search for estimation takes at most 20 s for up to 256 values, ends when it makes little progress,
         and is skipped for more values. A search for another utility takes at most 60 s.
+    cache
+        Folder of earlier searches; no folder by default. A search that was done before, with at least as much time, is
+        read from the folder, audited and not repeated. Other searches are stored there.
     progress
         Function that is called with a :class:`Progress` after every round of a search.
 
@@ -90,5 +96,6 @@ def design(
         max_bits=max_bits,
         max_seconds=max_seconds,
         progress=progress,
+        cache=cache,
     )
     return plan_request(request).best.mechanism

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import replace
 
 from sfumato._core import MOST_PEOPLE, Floats, ProgressCallback, checked_count
@@ -56,6 +57,7 @@ def plan(
     prior: Frequencies | None = None,
     max_bits: MaxBits = SHORT,
     max_seconds: float | None = None,
+    cache: str | os.PathLike[str] | None = None,
     progress: ProgressCallback | None = None,
 ) -> Plan:
     """Compare mechanisms that obey a policy by their expected error, before any data is collected.
@@ -109,6 +111,9 @@ def plan(
         two other programs keep the cores busy. By default, a search for estimation takes at most 20 s for up to 256
         values, ends when it makes little progress, and is skipped for more values. A search for another utility takes
         at most 60 s. ``Plan.skipped`` names the mechanisms that did not fit in the time.
+    cache
+        Folder of earlier searches; no folder by default. A search that was done before, with at least as much time, is
+        read from the folder, audited and not repeated. Other searches are stored there.
     progress
         Function that is called with a :class:`Progress` after every round of a search. ``Progress.value`` is the
         utility of the best mechanism so far, and ``Progress.bound`` the bound so far.
@@ -154,6 +159,7 @@ def plan(
         max_bits=max_bits,
         max_seconds=max_seconds,
         progress=progress,
+        cache=cache,
     )
     one = plan_request(request)
     if n is None:
@@ -330,7 +336,8 @@ def _optimum(request: Request, deadline: Deadline, prior: Floats) -> tuple[Optim
     try:
         deadline.require()
         effort = _DEFAULT_EFFORT if request.max_seconds is None else EXHAUSTIVE
-        return optimal_until(deadline, request.policy, "estimation", prior, outputs, request.progress, effort), None
+        policy, progress, cache = request.policy, request.progress, request.cache
+        return optimal_until(deadline, policy, "estimation", prior, outputs, progress, effort, cache), None
     except OutOfTime:
         seconds = request.max_seconds or SEARCH_SECONDS
         return None, f"its search did not finish in {seconds:g} s (raise max_seconds to search longer)"

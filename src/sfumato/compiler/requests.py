@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from sfumato._core import Floats, ProgressCallback, checked_seconds, checked_type
 from sfumato.compiler.report_length import MaxBits, ReportLength, checked_max_bits
 from sfumato.compiler.solvers.goals import Goal, WorstEstimation, read_goal
+from sfumato.compiler.solvers.search_cache import SearchCache
 from sfumato.domain import Frequencies, checked_distribution
 from sfumato.errors import InvalidInput
 from sfumato.policy import Policy
@@ -28,6 +30,7 @@ class Request:
     length: ReportLength
     max_seconds: float | None
     progress: ProgressCallback | None
+    cache: SearchCache | None
 
     @classmethod
     def read(
@@ -41,6 +44,7 @@ class Request:
         max_bits: MaxBits,
         max_seconds: float | None,
         progress: ProgressCallback | None,
+        cache: str | os.PathLike[str] | None,
     ) -> Request:
         """Return a request with validated parameters, or raise InvalidInput."""
         checked_type(verb, "the policy", policy, Policy)
@@ -55,7 +59,8 @@ class Request:
         if isinstance(goal, WorstEstimation) and prior is not None:
             must = "be left out for the utility 'worst-estimation', which chooses the distribution itself"
             raise InvalidInput(verb, "prior", must, prior)
-        return cls(verb, policy, goal, mechanism, prior, length, max_seconds, progress)
+        stored = SearchCache.read(verb, cache)
+        return cls(verb, policy, goal, mechanism, prior, length, max_seconds, progress, stored)
 
     def distribution(self, prior: Frequencies | None) -> Floats:
         """Return a distribution over the values in domain order; uniform if ``prior`` is None."""

@@ -67,7 +67,10 @@ def _search(request: Request, deadline: Deadline) -> tuple[Optimum | None, str |
         return None, _NO_SEARCH
     outputs = most_outputs(request.length.limit)
     try:
-        return optimal_until(deadline, request.policy, request.goal, request.prior, outputs, request.progress), None
+        optimum = optimal_until(
+            deadline, request.policy, request.goal, request.prior, outputs, request.progress, cache=request.cache
+        )
+        return optimum, None
     except NoAnswer as error:
         late = isinstance(error, OutOfTime)
         if request.mechanism == "optimal" or (isinstance(request.goal, ExpectedLoss) and not late):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -20,6 +21,7 @@ from sfumato.compiler.solvers.interior import numerical_error
 from sfumato.compiler.solvers.losses import FEW_VALUES, least_loss
 from sfumato.compiler.solvers.mixture import best_mixture, solve_weights
 from sfumato.compiler.solvers.result import Optimum
+from sfumato.compiler.solvers.search_cache import SearchCache
 from sfumato.compiler.solvers.slice import Slice, groups
 from sfumato.compiler.solvers.utilities import Utility
 from sfumato.compiler.solvers.worst_case import LEAST_PROBABILITY
@@ -73,6 +75,7 @@ def optimal(
     max_seconds: float | None = None,
     max_outputs: int | None = None,
     max_rounds: int | None = None,
+    cache: str | os.PathLike[str] | None = None,
     progress: ProgressCallback | None = None,
 ) -> Optimum:
     """Search all mechanisms that a policy allows for the one with the best utility.
@@ -106,6 +109,10 @@ def optimal(
         Maximum number of rounds of a search for ``"estimation"`` or ``"worst-estimation"``; no limit by default. A
         search that ends by rounds and not by time returns the same mechanism in every run with the same versions of
         the packages.
+    cache
+        Folder of earlier results; no folder by default. A result for the same policy, utility, prior and limits is
+        returned at once if it was optimal or its search had at least as much time. Its mechanism is audited first.
+        Otherwise the search runs, and its result is stored.
     progress
         Function that is called with a :class:`Progress` after every round. ``Progress.value`` is the utility of the
         best mechanism so far, and ``Progress.bound`` the bound so far.
@@ -143,7 +150,8 @@ def optimal(
         checked_count("optimal", max_rounds, "max_rounds")
     effort = Effort(most_rounds=max_rounds)
     with one_thread():
-        return optimal_until(Deadline(limit), policy, utility, prior, max_outputs, progress, effort)
+        stored = SearchCache.read("optimal", cache)
+        return optimal_until(Deadline(limit), policy, utility, prior, max_outputs, progress, effort, stored)
 
 
 def optimal_until(
@@ -154,10 +162,9 @@ def optimal_until(
     max_outputs: int | None,
     progress: ProgressCallback | None,
     effort: Effort = EXHAUSTIVE,
+    cache: SearchCache | None = None,
 ) -> Optimum:
-    """Design as ``optimal`` does, with at most ``max_outputs`` outputs, until a deadline."""
-    latest = deadline.extended(_LATE * deadline.left + GRACE)
-    size = len(policy.domain)
+    """Design as ``optimal`` does until a deadline, or return an earlier result from the cache."""
     if prior is None and isinstance(policy, Prior):
         prior = [float(probability) for probability in policy.prior]
     stated = checked_distribution(prior, policy.domain, "optimal", "prior")
@@ -166,6 +173,30 @@ def optimal_until(
     if isinstance(goal, WorstEstimation) and prior is not None and not isinstance(policy, Prior):
         must = "be left out for the utility 'worst-estimation', which chooses the distribution itself"
         raise InvalidInput("optimal", "prior", must, prior)
+    if cache is None:
+        return _searched(deadline, policy, goal, stated, max_outputs, progress, effort)
+    seconds = deadline.left
+    path = cache.path(policy, goal, stated, {"max_outputs": max_outputs, "max_rounds": effort.most_rounds})
+    earlier = cache.find(path, policy, seconds)
+    if earlier is not None:
+        return earlier
+    optimum = _searched(deadline, policy, goal, stated, max_outputs, progress, effort)
+    cache.store(path, optimum, seconds)
+    return optimum
+
+
+def _searched(
+    deadline: Deadline,
+    policy: Policy,
+    goal: Goal,
+    stated: Floats,
+    max_outputs: int | None,
+    progress: ProgressCallback | None,
+    effort: Effort,
+) -> Optimum:
+    """Search for the best mechanism at the stated distribution until a deadline."""
+    latest = deadline.extended(_LATE * deadline.left + GRACE)
+    size = len(policy.domain)
     if isinstance(goal, ExpectedLoss) and isinstance(policy, PairwisePolicy) and size > FEW_VALUES:
         optimum = _decided(policy, goal, stated, deadline, max_outputs, progress)
         if optimum is not None:
