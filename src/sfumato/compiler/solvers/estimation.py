@@ -29,7 +29,7 @@ from sfumato.compiler.solvers.design_weights import LEAST_WEIGHT, DesignWeights,
 from sfumato.compiler.solvers.interior import minimise
 from sfumato.compiler.solvers.pricing import Pricing, climb, greatest, sum_of_squares
 from sfumato.compiler.solvers.rays import distinct
-from sfumato.compiler.solvers.relaxation import least_trace, relaxation_seconds
+from sfumato.compiler.solvers.relaxation import least_trace
 from sfumato.compiler.solvers.slice import FRACTION_WITHIN, Slice
 from sfumato.errors import NoMechanism, SolverFailed
 
@@ -161,9 +161,9 @@ def best_design(
 
 def _bound_on_trace(slice_: Slice, rays: Floats, weights: Floats, deadline: Deadline) -> float:
     """Return a lower bound on tr J⁻¹ of every design, by a relaxation or, for many values, by clusters of values."""
-    # The estimate is without symmetries, and an interrupted relaxation has a bound too.
-    if deadline.fits(relaxation_seconds(slice_) / 3):
-        return least_trace(slice_, rays, weights, deadline)
+    bound = least_trace(slice_, rays, weights, deadline)
+    if bound > 1:
+        return bound
 
     def trace_of(part: Slice, end: Deadline) -> float:
         design, prior = best_design(part, end, effort=_QUICK)

@@ -60,9 +60,10 @@ _LARGE_TABLE = 20_000
 _OUTPUTS_PER_VALUE = 4
 #: Fraction of the time for bounds and rays that need no search.
 _KNOWN_FRACTION = 0.15
-#: Number of rays per value that the search starts from, and number of values above which they come from known
-#: mechanisms if the policy has no symmetric form.
-_WARM, _WARM_SIZE = 4, 64
+#: Number of rays that the search starts from: per value, and at most.
+_WARM, _MOST_WARM = 4, 256
+#: Number of values above which they come from known mechanisms if the policy has no symmetric form.
+_WARM_SIZE = 64
 #: Maximum fraction of the time reserved for rounding, and fraction beyond the deadline at which rounding is aborted.
 _MOST_ROUNDING, _LATE = 0.4, 0.15
 
@@ -373,11 +374,11 @@ def _known(
     bound, orbits = known_optimum(policy, goal, prior, deadline)
     if bound is not None and not 0 < bound < math.inf:
         bound = None
-    rays = np.zeros((0, len(policy.domain)))
+    rays, limit = np.zeros((0, len(policy.domain))), min(_WARM * slice_.size, _MOST_WARM)
     if orbits is not None and orbits.orbits and isinstance(goal, Estimation):
-        rays = orbits.rays(images=max(1, _WARM * slice_.size // len(orbits.orbits)))[0]
+        rays = orbits.rays(images=max(1, limit // len(orbits.orbits)))[0]
     elif isinstance(goal, Estimation) and slice_.size > _WARM_SIZE and not deadline.passed:
-        rays = warm_rays(policy, _WARM * slice_.size)
+        rays = warm_rays(policy, limit)
     first = np.unique(slice_.group_of, return_index=True)[1]
     rays = rays[:, first]
     return bound, rays[(rays @ slice_.prior) > 0] if len(rays) else None

@@ -34,7 +34,7 @@ from sfumato.compiler.solvers.slice import Slice, pair_rows
 from sfumato.compiler.solvers.symmetry import automorphisms, pair_orbits
 from sfumato.errors import SolverFailed
 
-__all__ = ["least_trace", "relaxation_seconds"]
+__all__ = ["least_trace"]
 
 
 #: Number of products per variable that the first round uses, and that a round adds, the most violated first.
@@ -45,8 +45,9 @@ _LEAST_PRODUCTS = 1000
 _MOST_FACES = 10_000
 #: Maximum number of variables; a Newton step takes about a second for 3,000.
 _MOST_VARIABLES = 5000
-#: Newton steps of a round, and operations per second of one core.
-_STEPS, _OPERATIONS_PER_SECOND = 30, 1e10
+#: Newton steps after which the bound is worth something, operations per second of one core, and seconds per variable
+#: and step.
+_STEPS, _OPERATIONS_PER_SECOND, _LOOP_SECONDS = 12, 1e10, 3e-5
 #: Seconds to find the violated products, per pair of faces.
 _PAIR_SECONDS = 3e-8
 #: Minimum relative increase of the bound in a round; a smaller one ends the search.
@@ -65,27 +66,20 @@ _INSIDE = 0.1
 _SYMMETRY_FRACTION = 0.1
 
 
-def relaxation_seconds(slice_: Slice) -> float:
-    """Estimate the processor time of the first round without symmetries; infinite if there are too many faces."""
-    faces = 2 * slice_.size + (len(slice_.rows) if slice_.epsilons is None else int(slice_.independent.sum()))
-    variables = slice_.size * (slice_.size + 1) / 2
-    if faces > _MOST_FACES or (variables > _MOST_VARIABLES and slice_.epsilons is None):
-        return math.inf
-    step = (variables**3 / 3 + 8 * variables**2) / _OPERATIONS_PER_SECOND + 6e-5 * variables
-    return _STEPS * step + _PAIR_SECONDS * faces**2
-
-
 def least_trace(slice_: Slice, rays: Floats, weights: Floats, deadline: Deadline) -> float:
     """Return a lower bound on tr J⁻¹ of every design, given some design of the slice.
 
     Every round yields a bound, including one that the deadline interrupts, and further rounds improve it. Without time
-    for a round the bound is 1, the trace without any noise.
+    for a round, or with too many rules, the bound is 1, the trace without any noise.
     """
+    rules = len(slice_.rows) if slice_.epsilons is None else int(slice_.independent.sum())
+    if rules + 2 * slice_.size > _MOST_FACES:
+        return 1.0
     try:
         cone = _cone(slice_, rays, deadline)
     except OutOfTime:
         return 1.0
-    if len(cone.faces) > _MOST_FACES or cone.variables > _MOST_VARIABLES:
+    if cone.variables > _MOST_VARIABLES or not deadline.fits(_seconds(cone)):
         return 1.0
     lifted = cone.lifted(rays)
     moments = (lifted * weights[:, None]).T @ lifted
@@ -101,6 +95,15 @@ def least_trace(slice_: Slice, rays: Floats, weights: Floats, deadline: Deadline
         if not products.add_violated(moments) or bound < before * (1 + _LEAST_GAIN):
             break
     return bound
+
+
+def _seconds(cone: _Cone) -> float:
+    """Estimate the processor time of a dozen Newton steps, after which the bound is worth something."""
+    variables, size = cone.variables, len(cone.limits)
+    operations = variables**3 / 3 + 8 * _FIRST * variables**2 + variables * size**2
+    return _STEPS * (operations / _OPERATIONS_PER_SECOND + _LOOP_SECONDS * variables) + (
+        _PAIR_SECONDS * len(cone.heads) * len(cone.faces)
+    )
 
 
 @dataclass(frozen=True, eq=False)

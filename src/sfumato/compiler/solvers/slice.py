@@ -44,8 +44,8 @@ FRACTION_WITHIN = 0.1
 _SHRUNK = (0.1, 0.2, 0.3, 0.45, 0.6, 1.0)
 #: Number of bisections to find the largest simplex within the set.
 _HALVINGS = 40
-#: Number of starts per coordinate of the local search for initial rays.
-_STARTS = 6
+#: Number of starts of the local search for initial rays: per coordinate, and at most.
+_STARTS, _MOST_STARTS = 6, 384
 #: Fraction of the time for initial rays in directions other than the axes.
 _STARTS_FRACTION = 0.3
 #: Epsilons are limited to this, so that exponentials fit in double precision; larger ones count as infinite.
@@ -302,7 +302,7 @@ class Slice:
         vertices = self.axis_vertices(deadline)
         if self.ray_search is not None:
             # Rays of great length inform about all values; under one epsilon they form the best design.
-            starts = self.ray_search.starts(min(_STARTS * self.size, self.ray_search.most_rays()), vertices)
+            starts = self.ray_search.starts(min(_STARTS * self.size, _MOST_STARTS), vertices)
             part = deadline.part(_STARTS_FRACTION)
             spread = self.ray_search.climb(starts, np.eye(self.size), np.zeros(self.size), part)
             return distinct(np.concatenate([vertices, self.ray_search.opposite(vertices), spread]))
