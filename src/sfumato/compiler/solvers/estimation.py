@@ -173,7 +173,10 @@ def _bound_on_trace(slice_: Slice, rays: Floats, weights: Floats, deadline: Dead
 
 
 class _Search:
-    """The rounds of a search: the best weights of the rays so far, then new rays that improve them."""
+    """The rounds of a search: the best weights of the rays so far, then new rays that improve them.
+
+    After ``run``, the attributes describe the best design of all rounds.
+    """
 
     def __init__(self, slice_: Slice, solve: Solve, everything: Floats | None, rays: Floats, effort: Effort) -> None:
         self.slice_ = slice_
@@ -205,12 +208,13 @@ class _Search:
             try:
                 rays = distinct(np.concatenate([self.used, candidates[better]]))
                 self.solved = self._solve(rays, self.slice_.prior, deadline, precision=self._precision)
-            except SolverFailed:  # out of time, or a limit of double precision: the last solution remains
+            except SolverFailed:  # out of time, or a limit of double precision: the solutions so far remain
                 self.done = False
-                return
+                break
             self.rays = rays
-        if self._precision > _LAST_PRECISION:
-            with suppress(OutOfTime):
+        self.solved, self.slice_, self.rays, self.used = self._best
+        if self.done and self._precision > _LAST_PRECISION:
+            with suppress(SolverFailed):
                 self.solved = self._solve(self.rays, self.slice_.prior, deadline, precision=_LAST_PRECISION)
                 self._round()
 
@@ -224,9 +228,11 @@ class _Search:
             # Every value has its reports from some rays; a ray with a small part in each of them is dropped.
             used &= weights * self.rays.max(axis=1) > _LIGHT / len(weights)
         self.used = self.rays[used]
-        decreased = self.solved.value < min(self._values) * (1 - _TOLERANCE / 1000)
-        self._values.append(min(self.solved.value, self._values[-1]))
-        return decreased
+        least = self._values[-1]
+        if self.solved.value <= least:  # dropped rays may make a later design worse
+            self._best = self.solved, self.slice_, self.rays, self.used
+        self._values.append(min(self.solved.value, least))
+        return self.solved.value < least * (1 - _TOLERANCE / 1000)
 
     @property
     def _precision(self) -> float:
