@@ -252,12 +252,13 @@ def _searched(
     optimum = Optimum(mechanism, goal.name, goal.small_is_good, stated, value, bound, "gap", seconds=deadline.spent)
     resolution = goal.resolution(stated)
     close = optimum.gap <= _OPTIMAL or abs(value - bound) <= resolution
-    if not design.in_time and not (close and known is not None):
+    # The bounds of estimation hold for every mechanism. Those of other utilities do if the search was complete.
+    is_proven = close and (design.complete or known is not None or isinstance(goal, Estimation))
+    if not design.in_time and not is_proven:
         return replace(optimum, status="time")
     if not goal.small_is_good and slice_.size > 1 and bound <= resolution:
         return replace(optimum, bound=resolution)  # the information is positive but below double precision
-    is_proven = design.complete or known is not None
-    return replace(optimum, status="optimal") if is_proven and close else optimum
+    return replace(optimum, status="optimal") if is_proven else optimum
 
 
 def _decided(

@@ -53,7 +53,7 @@ _PAIR_SECONDS = 3e-8
 #: Minimum relative increase of the bound in a round; a smaller one ends the search.
 _LEAST_GAIN = 1e-4
 #: Precision of the minimum; the bound accounts for what remains.
-_PRECISION = 1e-6
+_PRECISION = 1e-8
 #: Violation of a product, relative to the greatest one, and size of a negative eigenvalue that are tolerated.
 _VIOLATED = 1e-7
 #: Ratio of the epsilons through m to those between the values up to which m strengthens the bound.
