@@ -84,8 +84,7 @@ def minimise(
         if not 0 < gap < np.inf:
             raise numerical_error("the interior-point method did not converge")
         weights = duals / slacks
-        system = hessian + _weighted_square(inequalities, weights)
-        solve = _solver(system, equations)
+        solve = _solver(_with_barrier(hessian, inequalities, weights), equations)
         # The predictor step aims at μ = 0. Its possible length determines how much the next step is centred.
         _, _, d_slacks, d_duals = _step(solve, slope, miss, inequalities, slacks, duals, np.zeros(len(slacks)))
         reach = min(_reach(slacks, d_slacks), _reach(duals, d_duals))
@@ -108,25 +107,27 @@ def minimise(
     raise numerical_error("the interior-point method did not converge")
 
 
-def _weighted_square(inequalities: Any, weights: Floats) -> Floats:
-    """Return C'·diag(weights)·C; C is dense, sparse, or None for the identity."""
+def _with_barrier(hessian: Floats, inequalities: Any, weights: Floats) -> Floats:
+    """Return the Hessian plus C'·diag(weights)·C; C is dense, sparse, or None for the identity."""
     if inequalities is None:
-        return np.diag(weights)
+        system = hessian.copy()
+        system.ravel()[:: len(weights) + 1] += weights
+        return system
     if isinstance(inequalities, np.ndarray):
-        return np.asarray(inequalities.T @ (weights[:, None] * inequalities))
-    return np.asarray((inequalities.T.multiply(weights) @ inequalities).toarray())
+        return np.asarray(hessian + inequalities.T @ (weights[:, None] * inequalities))
+    return np.asarray(hessian + (inequalities.T.multiply(weights) @ inequalities).toarray())
 
 
 def _solver(system: Floats, equations: Floats) -> Callable[[Floats, Floats], tuple[Floats, Floats]]:
     """Return a function that solves system·x + A'λ = first, A·x = second."""
     cho_solve = import_late("scipy.linalg").cho_solve
     factor = _factor(system)
-    inner = cho_solve(factor, equations.T)
+    inner = cho_solve(factor, equations.T, check_finite=False)
     schur = _factor(equations @ inner)
 
     def solve(first: Floats, second: Floats) -> tuple[Floats, Floats]:
-        plain = cho_solve(factor, first)
-        multipliers = cho_solve(schur, equations @ plain - second)
+        plain = cho_solve(factor, first, check_finite=False)
+        multipliers = cho_solve(schur, equations @ plain - second, check_finite=False)
         return plain - inner @ multipliers, multipliers
 
     return solve
@@ -138,7 +139,9 @@ def _factor(matrix: Floats) -> tuple[Floats, bool]:
     ridge = 1e-15
     while ridge < 1e-3 and np.isfinite(matrix).all():
         try:
-            factor: tuple[Floats, bool] = linalg.cho_factor(matrix + ridge * np.diag(np.diag(matrix)))
+            raised = matrix.copy()
+            raised.ravel()[:: len(raised) + 1] *= 1 + ridge
+            factor: tuple[Floats, bool] = linalg.cho_factor(raised, overwrite_a=True, check_finite=False)
             return factor
         except linalg.LinAlgError:
             ridge *= 100
