@@ -1,4 +1,4 @@
-"""Run all benchmarks except those of the collector, of Spark and of two source trees."""
+"""Run all benchmarks except those of designs, of the collector, of Spark and of two source trees."""
 
 import time
 
