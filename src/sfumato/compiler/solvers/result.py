@@ -76,7 +76,7 @@ class Optimum(FrozenData, Result):
           that the policy allows;
         - ``"gap"``: optimality is not proven. Either only a relaxation of the search problem gives the bound, or double
           precision or rounding to exact probabilities lost more than 1e-4;
-        - ``"time"``: the time limit ended the search.
+        - ``"time"``: the time limit or ``max_rounds`` ended the search.
     seconds
         Duration of the search in seconds.
 
