@@ -79,6 +79,15 @@ def test_the_bound_of_a_grid_is_within_two_percent(epsilon: str) -> None:
     assert optimum.bound <= optimum.value <= 1.02 * optimum.bound
 
 
+@pytest.mark.parametrize("seed", [1, 3])
+def test_irregular_distances_have_a_bound(seed: int) -> None:
+    """Without limits on the squares, the first products left the program unbounded."""
+    points = np.random.default_rng(seed).uniform(0, 1, (16, 2))
+    distances = np.sqrt(((points[:, None] - points) ** 2).sum(axis=2)).round(4)
+    optimum = sf.optimal(sf.Metric(R(16), distances, 5), max_rounds=60)
+    assert 0.7 * optimum.value < optimum.bound <= optimum.value
+
+
 def test_an_interrupted_relaxation_has_a_bound_too() -> None:
     policy = random_pairwise(12, 3)
     slice_ = Slice.of(policy, uniform(12))

@@ -43,8 +43,6 @@ _LARGEST_WITHOUT_PRODUCT = 64
 #: Number of values above which the default search takes more than a second, and ratio of error to lower bound at which
 #: it is skipped there because it would gain little.
 _SMALL_DOMAIN, _NEARLY_OPTIMAL = 10, 1.01
-#: Maximum ratio between the value and the bound of a search, or of the best candidate; a weaker bound is not shown.
-_USEFUL_BOUND = 2.0
 
 
 def plan(

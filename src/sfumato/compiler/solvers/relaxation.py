@@ -229,6 +229,12 @@ class _Products:
         self._open &= inside > 1e-12 * inside.max()  # a product that vanishes inside the cone vanishes everywhere
         self._chosen: list[npt.NDArray[np.intp]] = []
         self._squares: list[Floats] = []
+        # E[v_x²] ≤ limit·E[v_x·(v·p)] limits the moments before other products do.
+        caps = np.zeros((len(cone.limits), cone.variables))
+        places = np.arange(len(cone.limits))
+        np.add.at(caps, (places[:, None], cone.orbits[:, : len(prior)]), cone.limits[:, None] * prior)
+        np.add.at(caps, (places, np.diag(cone.orbits)), -1.0)
+        self._caps = caps[np.unique(caps.round(12), axis=0, return_index=True)[1]]
         if cone.over is not None:
             mean = float(moments[-1, :-1] @ prior)
             self._squares += [np.append(-factor * mean * prior, 1.0) for factor in _SQUARES]
@@ -268,7 +274,8 @@ class _Products:
         columns = orbits[self._places[first][:, :, None], self._places[second][:, None, :]]
         values = self._entries[first][:, :, None] * self._entries[second][:, None, :]
         rows = np.repeat(np.arange(len(first)), values[0].size) if len(first) else np.zeros(0, dtype=np.int64)
-        parts = [sparse.csr_matrix((values.ravel(), (rows, columns.ravel())), (len(first), self._cone.variables))]
+        shape = len(first), self._cone.variables
+        parts = [sparse.csr_matrix(self._caps), sparse.csr_matrix((values.ravel(), (rows, columns.ravel())), shape)]
         if self._squares:
             squares = [np.bincount(orbits.ravel(), np.outer(q, q).ravel()) for q in self._squares]
             parts.append(sparse.csr_matrix(np.array(squares)))

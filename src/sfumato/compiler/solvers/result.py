@@ -37,7 +37,7 @@ USEFUL_RATIO = 4.0
 
 _KEYS = ("mechanism", "utility", "smaller_is_better", "prior", "value", "bound", "status", "seconds")
 #: Possible values of ``status``, with the words that ``summary`` uses for them.
-_ENDINGS = {"optimal": "optimal", "gap": "not proven optimal", "time": "stopped by the time limit"}
+_ENDINGS = {"optimal": "optimal", "gap": "not proven optimal", "time": "stopped before it converged"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
