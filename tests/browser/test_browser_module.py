@@ -416,6 +416,7 @@ def families(epsilon: str) -> dict[str, list[Mechanism]]:
         *(make.HighLowHadamard(seven, range(s), epsilon) for s in (1, 4, 7)),
         *(make.HighLowCyclic(seven, range(s), epsilon, design=designs[0]) for s in (2, 4, 7)),
         *(make.HighLowSubset(seven, range(s), epsilon) for s in (1, 4, 7)),
+        *([make.HighLowMixedSubsets(seven, range(4), epsilon)] if finite and level > sf.Epsilon(0) else []),
         *(make.BlockMechanism.for_policy(blocks, inner) for inner in (None, "rr", "hadamard", "cyclic")),
         make.BinaryOptimal(binary, epsilon, "1"),
         make.ProductMechanism(

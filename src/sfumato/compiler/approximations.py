@@ -157,7 +157,15 @@ def inner_approximations(policy: Policy, deadline: Deadline = NEVER) -> tuple[Po
         proposals += _open_blocks(pairs.domain, matrix)
         partitions = list(_partitions_of_matrix(matrix))
     proposals += _two_level_blocks(simplest, partitions, deadline)
-    return tuple(proposal for proposal in proposals if not deadline.passed and implies(proposal, policy))
+    return tuple(proposal for proposal in proposals if not deadline.passed and _is_stronger(proposal, policy))
+
+
+def _is_stronger(proposal: Policy, policy: Policy) -> bool:
+    """Return whether a proposal is known to imply the policy; with too many classes of values it is not known."""
+    try:
+        return implies(proposal, policy)
+    except LimitExceeded:
+        return False
 
 
 def in_words(policy: Policy) -> str:
