@@ -6,6 +6,7 @@ import itertools
 import math
 import subprocess
 import sys
+import warnings
 from contextlib import suppress
 
 import numpy as np
@@ -209,6 +210,16 @@ def test_a_bound_at_another_distribution() -> None:
     assert exact_bound(policy, labelled) == exact_bound(policy, skewed)
     open_blocks = sf.Blocks(R(7), "aabbbcc", [1, 2, 1])
     assert exact_bound(open_blocks, skewed) == pytest.approx(optimal(open_blocks, prior=skewed).value, rel=1e-6)
+
+
+def test_information_at_a_very_uneven_distribution() -> None:
+    policy, uneven = secret_of(2, 3, "1"), [20.0] * 3 + [0.001] * 3
+    prior = [weight / sum(uneven) for weight in uneven]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # tangents of the entropy may exceed every double
+        design = orbit_information(policy, prior)
+    assert design is not None
+    assert design.bound == pytest.approx(optimal(policy, "mutual-information", prior=prior).value, rel=1e-6)
 
 
 def test_a_deadline_loosens_the_bound_or_leaves_none() -> None:

@@ -253,6 +253,7 @@ class _Entropy(_Objective):
         worths = (self.constant[rows] + (self.linear[rows] * inside).sum(axis=1)) / positive - np.log(positive)
         return np.where(totals > 0, worths, -np.inf)
 
+    @np.errstate(over="ignore")  # a tangent that exceeds every double is not the best one
     def excess(self, boxes: _Boxes, threshold: float) -> tuple[Floats, Floats]:
         rows, centres, reach = boxes.rows, boxes.centres, (boxes.highs - boxes.lows) / 2
         totals = self.sums(rows, centres) @ self.weights
