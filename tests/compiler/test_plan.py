@@ -253,6 +253,19 @@ def test_blocks_have_a_bound_and_their_best_part_attains_it() -> None:
     assert all(row.ratio is not None and row.ratio >= 1 - 1e-9 for row in plan.rows)
 
 
+@pytest.mark.parametrize("utility", ["mutual-information", "worst-estimation"])
+@pytest.mark.parametrize("mechanism", [None, "optimal"])
+def test_reports_too_short_for_every_mechanism(utility: str, mechanism: str | None) -> None:
+    policy = sf.Metric(sf.Domain.range(5), "absolute", 1)
+    with pytest.raises(NoMechanism, match="5 values need as many different reports, and max_bits allows 4"):
+        sf.plan(policy, n=100, utility=utility, mechanism=mechanism, max_bits=2)
+
+
+def test_short_reports_suffice_for_values_that_a_policy_merges() -> None:
+    merged = sf.Pairwise(sf.Domain.range(5), [[0 if x // 2 == z // 2 else 1 for z in range(5)] for x in range(5)])
+    assert sf.plan(merged, n=100, utility="mutual-information", max_bits=2)["optimal"].bits == 2
+
+
 def test_short_reports_choose_other_parts() -> None:
     policy = sf.Blocks(DOMAIN, [i // 8 for i in range(40)], 1)
     short = sf.design(policy, max_bits=7)

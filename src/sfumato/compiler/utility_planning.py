@@ -18,10 +18,11 @@ from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime
 from sfumato.compiler.solvers.goals import Estimation, ExpectedLoss, Goal, WorstEstimation
 from sfumato.compiler.solvers.optimization import DEFAULT_SECONDS, optimal_until
 from sfumato.compiler.solvers.result import Optimum
+from sfumato.compiler.solvers.slice import LARGEST_SEARCHED, groups
 from sfumato.domain import Frequencies
 from sfumato.errors import InvalidInput, NoAnswer, NoMechanism
 from sfumato.mechanisms import LARGEST_MATRIX, Mechanism, RandomizedResponse, TableMechanism, most_outputs
-from sfumato.policy import Prior, Uniform
+from sfumato.policy import PairwisePolicy, Policy, Prior, Uniform
 
 __all__ = ["plan_by_utility", "value_until"]
 
@@ -67,6 +68,8 @@ def _search(request: Request, deadline: Deadline) -> tuple[Optimum | None, str |
         return None, _NO_SEARCH
     outputs = most_outputs(request.length.limit)
     try:
+        if not isinstance(request.goal, ExpectedLoss):
+            _check_outputs(request.policy, outputs)
         optimum = optimal_until(
             deadline, request.policy, request.goal, request.prior, outputs, request.progress, cache=request.cache
         )
@@ -78,6 +81,19 @@ def _search(request: Request, deadline: Deadline) -> tuple[Optimum | None, str |
         seconds = DEFAULT_SECONDS if request.max_seconds is None else request.max_seconds
         end = f"did not finish in {seconds:g} s (raise max_seconds to search longer)"
         return None, f"the optimal mechanism, because its search {end if late else f'failed: {short_reason(error)}'}"
+
+
+def _check_outputs(policy: Policy, outputs: int | None) -> None:
+    """Raise NoMechanism if there are fewer different reports than values that reports can distinguish."""
+    values = len(policy.domain)
+    if outputs is None or outputs >= values:
+        return
+    if isinstance(policy, PairwisePolicy) and values <= LARGEST_SEARCHED:
+        values = int(groups(policy).max()) + 1
+    if outputs < values:
+        raise NoMechanism(
+            f"{values} values need as many different reports, and max_bits allows {outputs}. Raise max_bits."
+        )
 
 
 class _Comparison:
