@@ -131,3 +131,19 @@ def test_an_uneven_distribution_breaks_symmetries() -> None:
     epsilons = epsilons_of(sf.Uniform(sf.Domain.range(4), 1))
     orbits = pair_orbits(4, automorphisms(epsilons, np.array([0.1, 0.1, 0.4, 0.4])))
     assert len(np.unique(orbits)) == 5  # two diagonals, two pairs within a class, one across
+
+
+@pytest.mark.parametrize("seed", [5, 7])
+def test_rays_of_little_weight_are_kept_if_a_design_needs_them(seed: int) -> None:
+    """Ten values with a few strict rules are enumerated; a free eleventh value leaves the search to moves."""
+    generator = np.random.default_rng(seed)
+    matrix = np.full((11, 11), np.inf)
+    matrix[:10, :10] = np.where(generator.random((10, 10)) < 0.15, 0.01, generator.uniform(0.5, 3, (10, 10)).round(2))
+    np.fill_diagonal(matrix, 0)
+    ten = sf.optimal(sf.Pairwise(sf.Domain.range(10), matrix[:10, :10]))
+    eleven = sf.optimal(sf.Pairwise(sf.Domain.range(11), matrix), max_rounds=20)
+    assert ten.status == "optimal"
+    # The trace of a free value is 1, and the traces of both parts count by their probabilities.
+    expected = (10 * (ten.value + 1 / 10) + 1) / 11 - 1 / 11
+    assert eleven.bound <= expected * (1 + 1e-6)
+    assert expected * (1 - 1e-6) <= eleven.value <= expected * 1.01

@@ -50,6 +50,8 @@ _PROGRESS_ROUNDS = 10
 _FIRST_PRECISION, _LAST_PRECISION = 1e-4, 1e-10
 #: Greatest probability of an output, relative to the average weight, below which its ray is dropped between rounds.
 _LIGHT = 0.1
+#: Factor by which this limit decreases if the other rays do not suffice for a design.
+_LIGHTER = 0.01
 #: Relative distance to the best possible value at which the search ends.
 _ON_TARGET = 2e-5
 #: Maximum number of coordinates for which branch and bound over rays follows the relaxation.
@@ -187,6 +189,7 @@ class _Search:
         self.done = False
         self._solve, self._everything, self._effort = solve, everything, effort
         self._idle, self._values = 0, [np.inf]
+        self._light = _LIGHT
 
     def run(self, first: Deadline, deadline: Deadline, rounds: Rounds | None) -> None:
         """Run rounds until none improves the design or the deadline passes; the first round ends at ``first``."""
@@ -206,17 +209,34 @@ class _Search:
             if self.done or deadline.passed or (most is not None and len(self._values) > most):
                 break
             try:
-                rays = distinct(np.concatenate([self.used, candidates[better]]))
-                self.solved = self._solve(rays, self.slice_.prior, deadline, precision=self._precision)
-            except SolverFailed:  # out of time, or a limit of double precision: the solutions so far remain
+                self._improve(candidates[better], deadline)
+            except OutOfTime:  # the solutions so far remain
                 self.done = False
                 break
-            self.rays = rays
+            except SolverFailed:  # a limit of double precision, which more time does not overcome
+                self.done = True
+                break
         self.solved, self.slice_, self.rays, self.used = self._best
         if self.done and self._precision > _LAST_PRECISION:
             with suppress(SolverFailed):
                 self.solved = self._solve(self.rays, self.slice_.prior, deadline, precision=_LAST_PRECISION)
                 self._round()
+
+    def _improve(self, candidates: Floats, deadline: Deadline) -> None:
+        """Find the best weights of the rays in use and new ones; with all earlier rays if these do not suffice."""
+        try:
+            self._weigh(self.used, candidates, deadline)
+        except OutOfTime:
+            raise
+        except SolverFailed:  # without the light rays, the others may not mix to the constant vector
+            self._light *= _LIGHTER
+            self._weigh(self.rays, candidates, deadline)
+
+    def _weigh(self, rays: Floats, candidates: Floats, deadline: Deadline) -> None:
+        """Find the best weights of rays and candidates together."""
+        rays = distinct(np.concatenate([rays, candidates]))
+        self.solved = self._solve(rays, self.slice_.prior, deadline, precision=self._precision)
+        self.rays = rays
 
     def _round(self) -> bool:
         """Move to the distribution of the solution; return whether the value decreased."""
@@ -226,7 +246,7 @@ class _Search:
         used = weights > LEAST_WEIGHT
         if self.slice_.ray_search is not None:
             # Every value has its reports from some rays; a ray with a small part in each of them is dropped.
-            used &= weights * self.rays.max(axis=1) > _LIGHT / len(weights)
+            used &= weights * self.rays.max(axis=1) > self._light / len(weights)
         self.used = self.rays[used]
         least = self._values[-1]
         if self.solved.value <= least:  # dropped rays may make a later design worse
