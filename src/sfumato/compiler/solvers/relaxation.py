@@ -84,16 +84,16 @@ def least_trace(slice_: Slice, rays: Floats, weights: Floats, deadline: Deadline
     lifted = cone.lifted(rays)
     moments = (lifted * weights[:, None]).T @ lifted
     program, products = _Program(cone, slice_.prior, moments), _Products(cone, slice_.prior, moments)
-    bound = 1.0
+    bound, before = 1.0, 0.0  # the first rounds may have too few products to exceed 1
     while not deadline.passed:
-        before = bound
         try:
             reached, moments = program.solve(products.rows(), deadline)
         except SolverFailed:
             break
         bound = max(bound, reached)
-        if not products.add_violated(moments) or bound < before * (1 + _LEAST_GAIN):
+        if not products.add_violated(moments) or reached < before * (1 + _LEAST_GAIN):
             break
+        before = reached
     return bound
 
 
