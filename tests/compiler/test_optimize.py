@@ -17,7 +17,7 @@ import sfumato as sf
 from sfumato._core.exact import information
 from sfumato.compiler import goal_of
 from sfumato.compiler.solvers.deadline import Deadline
-from sfumato.compiler.solvers.estimation import solve_design
+from sfumato.compiler.solvers.estimation import Effort, best_design, solve_design
 from sfumato.compiler.solvers.goals import Estimation, MutualInformation
 from sfumato.compiler.solvers.optimization import optimal_until
 from sfumato.compiler.solvers.pricing import greatest
@@ -365,6 +365,37 @@ def test_the_relaxation_bounds_the_optimum() -> None:
         rays = slice_.first_rays()
         bound = least_trace(slice_, rays, solve_design(rays)[0], Deadline(60))
         assert 0.5 * value < bound <= value
+
+
+def _one_sided(size: int) -> Floats:
+    """Epsilons that are small in one direction and large in the other."""
+    return np.where(np.arange(size)[:, None] < np.arange(size), 0.2, 5.0) * (1 - np.eye(size))
+
+
+def test_the_relaxation_goes_on_while_it_is_below_the_trace_without_noise() -> None:
+    matrix = np.full((13, 13), np.inf)
+    matrix[:7, :7], matrix[7:, 7:] = _one_sided(7), _one_sided(6)
+    slice_ = Slice.of(sf.Pairwise(sf.Domain.range(13), matrix), np.full(13, 1 / 13))
+    design, _ = best_design(slice_, Deadline(60), effort=Effort(most_rounds=20, target=1e-9))
+    parts = [sf.optimal(sf.Pairwise(sf.Domain.range(size), _one_sided(size))).value + 1 / size for size in (7, 6)]
+    optimum = (7 * parts[0] + 6 * parts[1]) / 13
+    assert 0.8 * optimum < least_trace(slice_, design.rays, design.weights, Deadline(60)) < optimum
+
+
+def test_parts_without_rules_between_them_are_bounded_one_by_one() -> None:
+    """The search over all values does not enumerate them, but its bound enumerates those of each part."""
+    matrix, prior = np.full((13, 13), np.inf), np.arange(1, 14) / 91
+    matrix[:7, :7], matrix[7:, 7:] = _one_sided(7), _one_sided(6)
+    order = np.random.default_rng(0).permutation(13)
+    policy = sf.Pairwise(sf.Domain.range(13), matrix[np.ix_(order, order)])
+    result = sf.optimal(policy, prior=prior[order].tolist())
+    assert result.value == pytest.approx(result.bound, rel=1e-4)
+    total = -float(prior @ prior)
+    for some in (slice(0, 7), slice(7, 13)):
+        weight, shares = prior[some].sum(), prior[some] / prior[some].sum()
+        part = sf.optimal(sf.Pairwise(sf.Domain.range(len(shares)), matrix[some, some]), prior=shares.tolist())
+        total += weight * (part.bound + float(shares @ shares))
+    assert result.bound == pytest.approx(total, rel=1e-6)
 
 
 @pytest.mark.slow

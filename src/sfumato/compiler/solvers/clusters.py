@@ -3,7 +3,7 @@
 Without rules between clusters, a report may reveal the cluster, and each cluster is a separate problem. Cluster j with
 the total probability w_j has w_j of the reports, and tr J⁻¹ = Σ w_j·tr J_j⁻¹. Fewer rules allow more mechanisms, so the
 least value of this sum is a bound under all rules. It is close if rules between clusters matter little, as for a metric
-whose epsilon per step is not small.
+whose epsilon per step is not small. If there are no rules between clusters at all, nothing is lost (``components``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sfumato.compiler.solvers.deadline import Deadline, OutOfTime
 from sfumato.compiler.solvers.slice import Slice
 from sfumato.errors import NoAnswer
 
-__all__ = ["trace_of_clusters"]
+__all__ = ["components", "trace_of_clusters"]
 
 #: Maximum number of values of a cluster; the bound for one cluster then takes about a second.
 _LARGEST_CLUSTER = 49
@@ -26,7 +26,12 @@ _LARGEST_CLUSTER = 49
 _FAR = 1e3
 
 
-def trace_of_clusters(slice_: Slice, least_trace: Callable[[Slice, Deadline], float], deadline: Deadline) -> float:
+def trace_of_clusters(
+    slice_: Slice,
+    least_trace: Callable[[Slice, Deadline], float],
+    deadline: Deadline,
+    cluster_of: npt.NDArray[np.int64] | None = None,
+) -> float:
     """Return a lower bound on tr J⁻¹ of every design under a pairwise policy.
 
     Parameters
@@ -37,10 +42,13 @@ def trace_of_clusters(slice_: Slice, least_trace: Callable[[Slice, Deadline], fl
         Function that returns a lower bound for the slice of one cluster.
     deadline
         Time by which to end; the bound of a cluster that is not reached is 1, the trace without any noise.
+    cluster_of
+        The cluster of each value; clusters of values with small epsilons by default.
     """
     if slice_.epsilons is None:
         return 1.0
-    cluster_of = _clusters(slice_.epsilons)
+    if cluster_of is None:
+        cluster_of = _clusters(slice_.epsilons)
     count = int(cluster_of.max()) + 1
     if count == 1:
         return 1.0
@@ -56,6 +64,14 @@ def trace_of_clusters(slice_: Slice, least_trace: Callable[[Slice, Deadline], fl
                 trace = 1.0
         total += weight * trace
     return total
+
+
+def components(slice_: Slice) -> npt.NDArray[np.int64]:
+    """Return the component of each value; there are no rules between components, so their bound loses nothing."""
+    if slice_.epsilons is None:
+        return np.zeros(slice_.size, dtype=np.int64)
+    labels = import_late("scipy.sparse.csgraph").connected_components(np.isfinite(slice_.epsilons), directed=False)[1]
+    return np.asarray(labels, dtype=np.int64)
 
 
 def _clusters(epsilons: Floats) -> npt.NDArray[np.int64]:

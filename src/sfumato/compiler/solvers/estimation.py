@@ -21,9 +21,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from sfumato._core import Floats
-from sfumato.compiler.solvers.clusters import trace_of_clusters
+from sfumato.compiler.solvers.clusters import components, trace_of_clusters
 from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime
 from sfumato.compiler.solvers.design_weights import LEAST_WEIGHT, DesignWeights, Rounds
 from sfumato.compiler.solvers.interior import minimise
@@ -162,16 +163,21 @@ def best_design(
 
 
 def _bound_on_trace(slice_: Slice, rays: Floats, weights: Floats, deadline: Deadline) -> float:
-    """Return a lower bound on tr J⁻¹ of every design, by a relaxation or, for many values, by clusters of values."""
-    bound = least_trace(slice_, rays, weights, deadline)
-    if bound > 1:
-        return bound
+    """Return a lower bound on tr J⁻¹ of every design, by a relaxation, or by clusters of values.
+
+    Values without rules between them form clusters, and so do many values.
+    """
+    parts: npt.NDArray[np.int64] | None = components(slice_)
+    if parts is not None and not parts.any():
+        bound, parts = least_trace(slice_, rays, weights, deadline), None
+        if bound > 1:
+            return bound
 
     def trace_of(part: Slice, end: Deadline) -> float:
         design, prior = best_design(part, end, effort=_QUICK)
         return design.bound + float(prior @ prior)
 
-    return trace_of_clusters(slice_, trace_of, deadline)
+    return trace_of_clusters(slice_, trace_of, deadline, parts)
 
 
 class _Search:
