@@ -131,6 +131,10 @@ def test_an_uneven_distribution_breaks_symmetries() -> None:
     epsilons = epsilons_of(sf.Uniform(sf.Domain.range(4), 1))
     orbits = pair_orbits(4, automorphisms(epsilons, np.array([0.1, 0.1, 0.4, 0.4])))
     assert len(np.unique(orbits)) == 5  # two diagonals, two pairs within a class, one across
+    rare = np.array([0.0, 1e-13, 3e-13, 1 - 4e-13])
+    assert automorphisms(epsilons, rare) == []
+    thirds = np.array([1 - 2 / 3, 1 / 3, 1 / 6 + 1 / 6, 0.0])
+    assert len(np.unique(pair_orbits(4, automorphisms(epsilons, thirds)))) == 4
 
 
 @pytest.mark.parametrize("seed", [5, 7])

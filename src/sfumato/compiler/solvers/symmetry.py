@@ -36,7 +36,9 @@ def automorphisms(epsilons: Floats, prior: Floats, deadline: Deadline = NEVER) -
     size = len(prior)
     each = np.unique(epsilons, return_inverse=True)[1].reshape(size, size).astype(np.int64)
     codes = each * (each.max() + 1) + each.T  # both directions of a pair
-    colours = np.unique(np.round(prior, 12), return_inverse=True)[1].astype(np.int64)
+    with np.errstate(divide="ignore"):  # ln 0 is one more colour
+        logarithms = np.round(np.log(prior), 12)
+    colours = np.unique(logarithms, return_inverse=True)[1].astype(np.int64)
     return _generators(codes, colours, deadline)
 
 
