@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import warnings
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -16,6 +17,7 @@ from hypothesis import given, settings, strategies as st
 import sfumato as sf
 from sfumato._core.exact import information
 from sfumato.compiler import goal_of
+from sfumato.compiler.solvers.clusters import trace_of_clusters
 from sfumato.compiler.solvers.deadline import Deadline
 from sfumato.compiler.solvers.estimation import Effort, best_design, solve_design
 from sfumato.compiler.solvers.goals import Estimation, MutualInformation
@@ -380,6 +382,24 @@ def test_the_relaxation_goes_on_while_it_is_below_the_trace_without_noise() -> N
     parts = [sf.optimal(sf.Pairwise(sf.Domain.range(size), _one_sided(size))).value + 1 / size for size in (7, 6)]
     optimum = (7 * parts[0] + 6 * parts[1]) / 13
     assert 0.8 * optimum < least_trace(slice_, design.rays, design.weights, Deadline(60)) < optimum
+
+
+def test_a_value_that_does_not_occur_may_be_unlimited_within_its_cluster() -> None:
+    matrix = np.full((5, 5), np.inf)
+    matrix[:2, 4], matrix[2:4, :4], matrix[2:4, 4] = 1.0, 0.5, 1.5  # only the last value limits the first two
+    np.fill_diagonal(matrix, 0)
+    policy, prior = sf.Pairwise(sf.Domain.range(5), matrix), np.array([0, 0, 0.3, 0.3, 0.4])
+
+    def trace_of(part: Slice, deadline: Deadline) -> float:
+        design, shares = best_design(part, deadline)
+        return design.bound + float(shares @ shares)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bound = trace_of_clusters(Slice.of(policy, prior), trace_of, Deadline(60), np.array([0, 0, 0, 0, 1]))
+    pair = sf.optimal(sf.Uniform(sf.Domain.range(2), "1/2")).value + 1 / 2
+    assert bound == pytest.approx(0.6 * pair + 0.4, rel=1e-6)
+    assert bound < sf.optimal(policy, prior=prior.tolist()).value + float(prior @ prior)
 
 
 def test_parts_without_rules_between_them_are_bounded_one_by_one() -> None:

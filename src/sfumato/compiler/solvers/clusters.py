@@ -54,7 +54,8 @@ def trace_of_clusters(
         return 1.0
     total = 0.0
     for number in range(count):
-        members = np.flatnonzero(cluster_of == number)
+        # Without rules between clusters, a value that does not occur may have no limit. Leaving it out lowers tr J⁻¹.
+        members = np.flatnonzero((cluster_of == number) & (slice_.prior > 0))
         weight, trace = float(slice_.prior[members].sum()), 1.0
         part = deadline.part(1 / (count - number))
         if weight > 0 and len(members) > 1 and not part.passed:
