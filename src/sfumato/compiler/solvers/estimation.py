@@ -231,17 +231,18 @@ class _Search:
     def _improve(self, candidates: Floats, deadline: Deadline) -> None:
         """Find the best weights of the rays in use and new ones; with all earlier rays if these do not suffice."""
         try:
-            self._weigh(self.used, candidates, deadline)
+            self._weigh(self.used, candidates, deadline, self._precision)
         except OutOfTime:
             raise
         except SolverFailed:  # without the light rays, the others may not mix to the constant vector
             self._light *= _LIGHTER
-            self._weigh(self.rays, candidates, deadline)
+            precision = self._precision if self.slice_.ray_search is None else _FIRST_PRECISION
+            self._weigh(self.rays, candidates, deadline, precision)
 
-    def _weigh(self, rays: Floats, candidates: Floats, deadline: Deadline) -> None:
+    def _weigh(self, rays: Floats, candidates: Floats, deadline: Deadline, precision: float) -> None:
         """Find the best weights of rays and candidates together."""
         rays = distinct(np.concatenate([rays, candidates]))
-        self.solved = self._solve(rays, self.slice_.prior, deadline, precision=self._precision)
+        self.solved = self._solve(rays, self.slice_.prior, deadline, precision=precision)
         self.rays = rays
 
     def _round(self) -> bool:
