@@ -225,8 +225,11 @@ def test_a_changed_certificate_is_not_verified() -> None:
 def test_a_plan_has_every_row_that_it_had_and_none_is_worse(entry: dict[str, Any]) -> None:
     plan = sf.plan(sf.load_policy(FOLDER / "policies" / entry["policy"]), entry["n"], max_bits=None)
     risks = {row.name: row.risk for row in plan.rows}
-    assert risks.keys() >= {row["name"] for row in entry["rows"]}
-    for row in entry["rows"]:
+    # No search runs, and there is no row of it, if another mechanism is proven to be optimal.
+    is_proven = plan.rows[0].ratio is not None and plan.rows[0].ratio <= 1 + 1e-6
+    rows = [row for row in entry["rows"] if row["name"] != "optimal" or not is_proven]
+    assert risks.keys() >= {row["name"] for row in rows}
+    for row in rows:
         # What a search finds is as good as its tolerance; all others are closed forms.
         assert risks[row["name"]] <= row["risk"] * (1 + (1e-3 if row["name"] == "optimal" else RELATIVE))
     best = next(row["risk"] for row in entry["rows"] if row["name"] == entry["best"])

@@ -36,6 +36,8 @@ __all__ = ["Orbit", "OrbitDesign", "best_orbits", "orbit_information"]
 
 #: Distance of value and bound, relative to the value, at which the search ends; the resolution of double precision.
 _TOLERANCE = 1e-9
+#: Relative precision of the weights, which the bound inherits.
+_PRECISION = 1e-11
 #: Precision of the greatest worth of an orbit, relative to the gap between value and bound.
 _WORTH_FRACTION = 0.1
 _MOST_ROUNDS = 100
@@ -345,7 +347,7 @@ class _Error(_Goal):
         reach = np.abs(offsets).max(axis=0, initial=0.0)
         reach[reach < _NO_REACH] = 1.0
         equations = np.column_stack([np.ones(len(orbits)), offsets / reach]).T
-        solution = minimise(trace, equations, np.eye(len(totals))[0], None, start, deadline=deadline)
+        solution = minimise(trace, equations, np.eye(len(totals))[0], None, start, _PRECISION, deadline)
         deadline.require()  # weights that have not converged do not form a mechanism
         slopes = solution.equations[1:] / reach
         multipliers = (solution.equations[0] - slopes.sum()) * totals
