@@ -2,7 +2,7 @@
 
 SfumatoError
 ├── InvalidInput (ValueError)     an argument, file or document was rejected; nothing was built
-│   ├── NotIdentifiable           the reports cannot distinguish all values, so no estimate exists (sfumato.mechanisms)
+│   ├── NotIdentifiable           the reports do not determine the requested frequencies or sums (sfumato.mechanisms)
 │   ├── UnknownLabel (KeyError)   a result has no row with this label
 │   ├── UnknownSpec               a spec, policy or certificate has a kind or version that this release does not know
 │   ├── UnreadableFile (OSError)  a file cannot be opened, read or written; errno and filename come from the system

@@ -50,6 +50,16 @@ DOMAINS = {
     "float": Domain([0.5, -1.25, 3.0]),
     "range": Domain.range(5),
     "huge range": Domain.range(2**31),
+    "bounded range": Domain.range(-3, 4),
+    "bounded range that refuses": Domain.range(17, 91, out_of_range="refuse"),
+    "range with missing": Domain.range(5, missing="unknown"),
+    "bounded range with missing": Domain.range(-3, 4, missing="unknown"),
+    "list with missing": Domain(["yes", "no"], missing="unknown"),
+    "floats with missing": Domain([0.5, -1.25], missing="unknown"),
+    "numbers": Domain.numbers(0, 1, bins=10),
+    "thirds": Domain.numbers("-1/3", 1, bins=3, closed="right", out_of_range="refuse"),
+    "brackets": Domain.numbers(edges=[0, "0.1", 25, 45.5, 1000], missing="unknown"),
+    "product with numbers": Domain.product(age=Domain.range(17, 21, missing="?"), pay=Domain.numbers(0, 8, step=2)),
     "grid": MIAMI,
     "grid without coordinates": BOARD,
     "product": SURVEY,
@@ -120,9 +130,15 @@ def test_a_domain_cannot_be_changed(domain: Domain) -> None:
 
 @every_domain
 def test_nothing_foreign_is_a_label(domain: Domain) -> None:
-    for stranger in (None, math.nan, "nowhere", 2**31, -1, [], {}, object(), (1, 2, 3, 4), b"yes"):
+    for stranger in (None, math.nan, "nowhere", 2**31, -4, [], {}, object(), (1, 2, 3, 4), b"yes"):
         assert stranger not in domain
         assert "got" in refusal(domain.index, stranger)
+        if stranger in (2**31, -4) and "refuse" not in repr(domain) and domain.to_dict().keys() & {"low", "edges"}:
+            assert domain.encode_one(stranger) in (0, domain.size - 1 - (domain.missing is not None))
+            continue
+        if (stranger is None or stranger is math.nan) and domain.missing is not None:
+            assert domain.encode([stranger]) == domain.encode_one(stranger) == domain.index(domain.missing)
+            continue
         assert "got" in refusal(domain.encode_one, stranger)
         assert "row 0" in refusal(domain.encode, [stranger])
 
@@ -1206,7 +1222,8 @@ def test_a_document_may_leave_out_what_is_plain() -> None:
 
 
 VALUES = "document['values']"
-KINDS = "'values', 'size', 'grid', 'product', 'file'"
+KINDS = "'values', 'size', 'low', 'edges', 'grid', 'product', 'file'"
+COMPANIONS = "'missing', 'high', 'bins', 'step', 'closed', 'out_of_range', 'order', 'column'"
 
 
 @pytest.mark.parametrize(
@@ -1216,15 +1233,15 @@ KINDS = "'values', 'size', 'grid', 'product', 'file'"
         ({}, f"document must have exactly one of the keys {KINDS}; got []"),
         (
             {"valeus": ["a"]},
-            f"document key must be one of {KINDS}, 'order', 'column' (did you mean 'values'?); got 'valeus'",
+            f"document key must be one of {KINDS}, {COMPANIONS} (did you mean 'values'?); got 'valeus'",
         ),
-        ({"zzz": 1}, f"document key must be one of {KINDS}, 'order', 'column'; got 'zzz'"),
+        ({"zzz": 1}, f"document key must be one of {KINDS}, {COMPANIONS}; got 'zzz'"),
         (
             {"size": 3, "values": [1]},
             f"document must have exactly one of the keys {KINDS}; got ['size', 'values']",
         ),
         ({"order": ["a"]}, f"document must have exactly one of the keys {KINDS}; got ['order']"),
-        ({"size": 3, "order": []}, "document key must be one of 'size'; got 'order'"),
+        ({"size": 3, "order": []}, "document key must be one of 'size', 'missing'; got 'order'"),
         ({"size": 3.0}, "document['size'] must be an int from 1 to 2**31; got 3.0"),
         ({"values": "abc"}, "document['values'] must be a list of labels; got 'abc'"),
         ({"values": []}, "document['values'] must contain from 1 to 2**31 labels; got []"),
@@ -1262,8 +1279,7 @@ KINDS = "'values', 'size', 'grid', 'product', 'file'"
         ),
         (
             {"product": {"S": ["a"], "U": {"siez": 3}}},
-            f"document['product']['U'] key must be one of {KINDS}, 'order', 'column' "
-            "(did you mean 'size'?); got 'siez'",
+            f"document['product']['U'] key must be one of {KINDS}, {COMPANIONS} (did you mean 'size'?); got 'siez'",
         ),
         ({"product": {"S": ["a"], "U": 3}}, "document['product']['U'] must be a mapping; got 3"),
         (
@@ -1369,7 +1385,7 @@ def test_a_csv_file_holds_labels_in_a_column(tmp_path: Path) -> None:
         (
             b"a",
             {"file": "f.txt", "colunm": "x"},
-            f"document key must be one of {KINDS}, 'order', 'column' (did you mean 'column'?); got 'colunm'",
+            f"document key must be one of {KINDS}, {COMPANIONS} (did you mean 'column'?); got 'colunm'",
         ),
     ],
 )

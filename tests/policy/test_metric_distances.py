@@ -102,7 +102,11 @@ def test_documents_of_earlier_distances_did_not_change() -> None:
             "match the domain: 'euclidean' requires numeric labels or tup",
         ),
         (sf.Domain.product(a=BOARD, b=[1, 2]), "euclidean", "match the domain: 'euclidean' requires numeric labels or"),
-        (BOARD, "chebyshev", "be a matrix, a function, 'absolute', 'manhattan', 'euclidean', 'discrete' or 'km'; got"),
+        (
+            BOARD,
+            "chebyshev",
+            "be a matrix, a function, 'absolute', 'manhattan', 'euclidean', 'discrete', 'km' or 'haversine'; got",
+        ),
     ],
 )
 def test_unsuitable_domains_are_named(domain: sf.Domain, name: str, message: str) -> None:

@@ -134,6 +134,7 @@ def test_warnings_equal_those_of_the_matrix() -> None:
         assert disclosure_warnings(policy) == disclosure_warnings(dense(policy))
 
 
+@pytest.mark.slow
 def test_many_values_need_no_matrix() -> None:
     size = 20_000
     own = np.where(np.arange(size) < 100, 0.5, np.where(np.arange(size) < 5000, 0.75, 0.875))

@@ -344,6 +344,7 @@ SORTS: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sort", SORTS)
 @fewer(2)
 @given(data=st.data())
@@ -391,6 +392,7 @@ def two_with_any_level(draw: st.DrawFn, sort: str) -> tuple[Case, Any, tuple[Rul
     return case, lambda level: Uniform(case.policy.domain, level), pair_rules(everywhere)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sort", ["prior to prior", "prior to uniform", "pairs to prior", "pairs to uniform", "pairs to known"]
 )

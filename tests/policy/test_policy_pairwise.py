@@ -284,6 +284,7 @@ def test_effective_levels_are_shortest_paths(case: PairCase) -> None:
         assert everywhere(policy.effective_epsilon_matrix()) == expected
 
 
+@pytest.mark.slow
 @given(any_pair_case, st.data())
 def test_levels_on_some_values_in_any_order(case: PairCase, data: st.DataObject) -> None:
     chosen = data.draw(st.lists(st.sampled_from(range(case.size)), min_size=1, unique=True))
@@ -579,6 +580,7 @@ def test_bad_likelihoods() -> None:
 MANY = 20_000
 
 
+@pytest.mark.slow
 def test_a_large_uniform_policy() -> None:
     policy = Uniform(Domain.range(MANY), "ln 3")
     assert policy.least == (Epsilon("ln 3"), policy.least[1])
@@ -592,6 +594,7 @@ def test_a_large_uniform_policy() -> None:
     assert worst.names == (123, MANY - 1)
 
 
+@pytest.mark.slow
 def test_a_large_block_policy() -> None:
     blocks = [x % 50 for x in range(MANY)]
     within: list[Any] = ["ln 3"] * 49 + ["ln 2"]
@@ -614,6 +617,7 @@ def test_a_large_block_policy() -> None:
     assert {x % 50 for x in policy.least[1]} == {49}
 
 
+@pytest.mark.slow
 def test_a_large_high_low_policy() -> None:
     policy = HighLow(Domain.range(MANY), range(0, MANY, 1000), "ln 3")
     column = [Fraction(1)] * MANY

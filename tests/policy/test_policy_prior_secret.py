@@ -317,6 +317,7 @@ def test_anything_as_pairs() -> None:
 THREE = Domain.product(A=["a0", "a1"], B=[10, 20, 30], C=[False, True])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("secret", ["A", "B", "C"])
 @given(data=st.data())
 def test_any_factor_can_be_the_secret(secret: str, data: st.DataObject) -> None:

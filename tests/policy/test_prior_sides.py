@@ -121,6 +121,7 @@ def test_posteriors_stay_in_their_interval_and_reach_its_ends(size: int, level: 
 # -- comparing, composing, restricting -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sort", ["sided to sided", "sided to pairs", "pairs to sided", "both to sided", "sided to both"]
 )

@@ -170,6 +170,7 @@ def test_many_values_in_a_matrix(kind: str, k: int) -> None:
         assert np.array_equal(found.is_sensitive, group < 9)
 
 
+@pytest.mark.slow
 def test_large_structured_policies_are_not_written_out() -> None:
     domain = R(10**6)
     for policy in (

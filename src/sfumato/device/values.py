@@ -22,7 +22,7 @@ from typing import Any, TextIO
 
 from sfumato._core import quantity
 from sfumato.collecting import ARROW, PARQUET, STREAM, Source, open_columns, source_of
-from sfumato.domain import STRING_READERS, Domain
+from sfumato.domain import STRING_READERS, Domain, cell_reader
 from sfumato.errors import Description, InvalidInput
 
 __all__ = ["read_values"]
@@ -45,8 +45,8 @@ def read_values(
 
     ``column`` may be None if the file has only one column. A ``domain`` states which columns to read if ``column`` is
     None: the factors of a product, row and column of a grid, or latitude and longitude of a map. It also states the
-    type of values in CSV and text files: int, float, or bool (``true`` and ``false``). Without a domain they are
-    strings.
+    type of values in CSV and text files: int, float, or bool (``true`` and ``false``). If the domain has a label for
+    missing values, an empty cell is a missing value. Without a domain the values are strings.
     """
     names = _names(column, domain)
     source = source_of(path, _CSV + PARQUET + ARROW + _TEXT)
@@ -189,11 +189,16 @@ def _readers(domain: Domain | None, names: list[str]) -> dict[str, Reader]:
     if domain is None:
         return dict.fromkeys(names or [""], _as_they_are)
     if domain.is_map and len(names) == 2:
-        return dict.fromkeys(names, _READERS[float])
+        return dict.fromkeys(names, _reader(*STRING_READERS[float]))
     if domain.factors and len(names) == len(domain.factors):
-        kinds = [type(factor.label(0)) for factor in domain.factors.values()]
-        return {name: _READERS.get(kind, _as_they_are) for name, kind in zip(names, kinds, strict=True)}
-    return dict.fromkeys(names or [""], _READERS.get(type(domain.label(0)), _as_they_are))
+        return {name: _reader_of(factor) for name, factor in zip(names, domain.factors.values(), strict=True)}
+    return dict.fromkeys(names or [""], _reader_of(domain))
+
+
+def _reader_of(domain: Domain) -> Reader:
+    """Return a function that converts the strings of a column to values of a domain."""
+    reader = cell_reader(domain)
+    return _as_they_are if reader is None else _reader(*reader)
 
 
 def _as_they_are(strings: list[str], path: str, column: str, row: int) -> list[Any]:  # noqa: ARG001
@@ -209,10 +214,8 @@ def _reader(read: Callable[[str], Any], must: str) -> Reader:
         if None in labels:
             wrong = labels.index(None)
             where = f"row {row + wrong}" + (f" of the column {column!r}" if column else "")
-            raise InvalidInput(path, where, must, strings[wrong])
+            hint = None if strings[wrong] else "A domain with missing='unknown' has a value for empty cells."
+            raise InvalidInput(path, where, must, strings[wrong], hint=hint)
         return labels
 
     return read_all
-
-
-_READERS = {scalar: _reader(read, must) for scalar, (read, must) in STRING_READERS.items()}

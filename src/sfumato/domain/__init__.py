@@ -2,12 +2,14 @@
 
     Domain(["a", "b", "c"])                                            labels of one type
     Domain.range(1000)                                                 the ints 0..999, not stored one by one
+    Domain.range(17, 91)                                               the ints 17..90; others are clipped
+    Domain.numbers(0, 200_000, bins=40)                                real numbers, put into bins
     Domain.grid(8, 9)                                                  the cells of a board with 8 rows
     Domain.grid(8, 9, latitude=(s, n), longitude=(w, e))               the cells of a map
     Domain.product(S=["yes", "no"], U=Domain.range(12))                tuples; the last factor varies fastest
 
 The index of a label is its position in that order. ``encode`` converts columns of values to indices. It rejects every
-value that is not a label and names its row; it never rounds, guesses or drops a value.
+value that does not belong to a label and names its row; it never guesses or drops a value.
 
 ``align`` and ``align_table`` reorder inputs with one entry per value by their labels, if they have labels.
 """
@@ -19,13 +21,12 @@ from sfumato.domain.labelled import (
     align_table,
     frame_rows,
     has_labels,
-    is_missing,
     labels_domain,
     read_mapping,
     read_numbers,
     unaligned_table,
 )
-from sfumato.domain.scalars import Label
+from sfumato.domain.scalars import Label, is_missing
 
 __all__ = [
     "Domain",
@@ -54,7 +55,8 @@ from sfumato.domain.columns import (
     library as library,
     read_column as read_column,
 )
-from sfumato.domain.entries import read_entries as read_entries
+from sfumato.domain.entries import cell_reader as cell_reader, read_entries as read_entries
 from sfumato.domain.label_files import relative_path as relative_path
+from sfumato.domain.numeric import exact_coordinates as exact_coordinates
 from sfumato.domain.refusals import At as At
 from sfumato.domain.scalars import STRING_READERS as STRING_READERS

@@ -4,42 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Integers
-from sfumato.domain.columns import read_column
+from sfumato.domain.columns import Coded, library, read_column
 from sfumato.domain.documents import read_document
-from sfumato.domain.kinds.base import DomainKind
+from sfumato.domain.kinds.base import DomainKind, Kind, Scalar
 from sfumato.domain.kinds.counted import Counted, checked_size
 from sfumato.domain.kinds.grid import Grid, grid_of
-from sfumato.domain.kinds.listed import Listed, list_of
+from sfumato.domain.kinds.intervals import intervals_of, is_interval
+from sfumato.domain.kinds.listed import list_of
+from sfumato.domain.kinds.missing import with_missing
 from sfumato.domain.kinds.product import Product, product_of
 from sfumato.domain.lookup import index_of, indices_of
+from sfumato.domain.numeric import NumericDomain
 from sfumato.domain.refusals import At
 from sfumato.domain.scalars import Label
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 
 
-class Domain:
+class Domain(NumericDomain):
     """The finite set of values that an answer can have: distinct labels in a fixed order; immutable and hashable.
 
     Each value has an index, its position in this order. Arrays "in domain order" have one entry per value, by index.
-    The class methods :meth:`range`, :meth:`grid` and :meth:`product` describe large domains without listing their
-    labels.
+    The class methods :meth:`range`, :meth:`numbers`, :meth:`grid` and :meth:`product` describe large domains without
+    listing their labels.
 
     Parameters
     ----------
     labels
         An ordered iterable of labels that are all ``str``, all ``int``, all ``bool`` or all finite ``float``. The ints
-        0..k-1 in order give the same domain as ``Domain.range(k)``.
+        0..k-1 in order give the same domain as ``Domain.range(k)``. A ``pandas.CategoricalDtype`` gives its categories
+        in their order. A ``pandas.IntervalIndex`` or other column of ``pandas.Interval`` gives a domain of
+        :meth:`numbers`; its intervals must be adjacent and ascending.
+    missing
+        Label of missing values (None, NaN, null, an empty cell of a CSV file), which is added as the last label. If it
+        is None, missing values are rejected.
 
     Raises
     ------
     InvalidInput
-        If the labels are empty, more than 2**31, not distinct, or of different types.
+        If the labels are empty, more than 2**31, not distinct, or of different types, or if intervals overlap.
 
     Examples
     --------
@@ -56,36 +64,9 @@ class Domain:
     _kind: DomainKind
     _hash: int
 
-    def __init__(self, labels: Iterable[Label]) -> None:
-        object.__setattr__(self, "_kind", _kind_of(labels, At("Domain", "labels")))
-
-    @classmethod
-    def _of(cls, kind: DomainKind) -> Domain:
-        """Return the domain of a kind."""
-        domain = cls.__new__(cls)
-        object.__setattr__(domain, "_kind", kind)
-        return domain
-
-    @classmethod
-    def range(cls, k: int) -> Domain:
-        """Return the domain of the ints 0..k-1; only the number k is stored.
-
-        Parameters
-        ----------
-        k
-            Number of labels, from 1 to 2**31.
-
-        Returns
-        -------
-        Domain
-            A domain of kind ``"range"``.
-
-        Examples
-        --------
-        >>> Domain.range(1000).label(999)
-        999
-        """
-        return cls._of(Counted(checked_size(k, At("Domain.range", "k"))))
+    def __init__(self, labels: Iterable[Label] | Any, *, missing: str | None = None) -> None:
+        kind = with_missing(_kind_of(labels, At("Domain", "labels")), missing, At("Domain", "missing"))
+        object.__setattr__(self, "_kind", kind)
 
     @classmethod
     def grid(
@@ -164,10 +145,10 @@ class Domain:
         Parameters
         ----------
         document
-            A mapping with one of the keys ``"values"``, ``"size"``, ``"grid"``, ``"product"`` and ``"file"``, as
-            :meth:`to_dict` returns it. The key ``"file"`` names a file with string labels: one per line, or in a CSV
-            column with a header row. A file is read as CSV if its name ends in ``.csv``, or if the key ``"column"``
-            names a column. Blank lines are ignored.
+            A mapping with one of the keys ``"values"``, ``"size"``, ``"low"`` (with ``"high"``), ``"edges"``,
+            ``"grid"``, ``"product"`` and ``"file"``, as :meth:`to_dict` returns it. The key ``"file"`` names a file
+            with string labels: one per line, or in a CSV column with a header row. A file is read as CSV if its name
+            ends in ``.csv``, or if the key ``"column"`` names a column. Blank lines are ignored.
         base
             Folder to which the path under ``"file"`` is relative. If it is None, the key ``"file"`` is rejected.
 
@@ -200,8 +181,8 @@ class Domain:
         return self._kind.document()
 
     @property
-    def kind(self) -> Literal["list", "range", "grid", "product"]:
-        """How the domain is stored: ``"list"``, ``"range"``, ``"grid"`` or ``"product"``."""
+    def kind(self) -> Kind:
+        """How the domain is stored: ``"list"``, ``"range"``, ``"numbers"``, ``"grid"`` or ``"product"``."""
         return self._kind.name
 
     @property
@@ -312,9 +293,10 @@ class Domain:
         Parameters
         ----------
         values
-            A list, or a NumPy, Arrow, pandas or polars column of labels. A map takes points ``(latitude, longitude)``
-            in degrees; a product and a grid without coordinates take tuples. All three also take a table (mapping,
-            DataFrame, Arrow table) with one column per part. A bool is never accepted as an int.
+            A list, or a NumPy, Arrow, pandas or polars column of labels. Domains of :meth:`numbers` take numbers, which
+            they put into bins. A map takes points ``(latitude, longitude)`` in degrees; a product and a grid without
+            coordinates take tuples. All three also take a table (mapping, DataFrame, Arrow table) with one column per
+            part. A bool is never accepted as an int.
         first_row
             Number of the first row in error messages, if ``values`` is a piece of a longer column.
         copy
@@ -329,7 +311,8 @@ class Domain:
         Raises
         ------
         InvalidInput
-            If a value is not in the domain, null or NaN. The message names the first such row.
+            If a value is not in the domain, or null or NaN in a domain without a label for missing values. The message
+            names the first such row.
         """
         return indices_of(self._kind, values, At("Domain.encode", "values"), first_row, copy=copy)
 
@@ -349,7 +332,7 @@ class Domain:
         Raises
         ------
         InvalidInput
-            If the value is not in the domain, null or NaN.
+            If the value is not in the domain, or null or NaN in a domain without a label for missing values.
         """
         return index_of(self._kind, value, At("Domain.encode_one", "value"))
 
@@ -379,7 +362,8 @@ class Domain:
         Returns
         -------
         numpy.ndarray
-            A bool, int64 or float64 array; an object array for strings and for ints beyond 64 bits.
+            A bool, int64 or float64 array; an object array for strings, for ints beyond 64 bits, and if missing values
+            have a label.
 
         Raises
         ------
@@ -387,12 +371,10 @@ class Domain:
             If the labels are tuples; use :meth:`decode` for those.
         """
         codes = indices_of(Counted(self.size), indices, At("Domain.decode_array", "indices"))
-        if isinstance(self._kind, Counted):
-            return codes
-        if isinstance(self._kind, Listed) and isinstance(self._kind.signature, str):
-            return self._kind.array[codes]
-        at = At("Domain.decode_array", "domain")
-        raise at.error("have scalar labels", self, hint="Use Domain.decode, which returns labels that are tuples.")
+        if not isinstance(self._kind, Scalar) or isinstance(self._kind.label(0), tuple):
+            at = At("Domain.decode_array", "domain")
+            raise at.error("have scalar labels", self, hint="Use Domain.decode, which returns labels that are tuples.")
+        return self._kind.decode_array(codes)
 
     def subset(self, labels: Iterable[Label]) -> Domain:
         """Return a domain of some labels of this one, in the order of the argument.
@@ -405,7 +387,8 @@ class Domain:
         Returns
         -------
         Domain
-            A domain of kind ``"list"``, or ``"range"`` if the labels are 0..k-1 in order.
+            A domain of kind ``"list"``, or ``"range"`` if the labels are 0..k-1 in order. Bins become labels without
+            numbers. The label of missing values keeps its meaning if it is the last one.
 
         Raises
         ------
@@ -415,7 +398,12 @@ class Domain:
         at = At("Domain.subset", "labels")
         by_label = self._kind.by_label
         indices = [index_of(by_label, label, at.item(i)) for i, label in enumerate(read_column(labels, at).items())]
-        return Domain._of(list_of([self._kind.label(i) for i in indices], at, tuples=True))
+        chosen = [self._kind.label(i) for i in indices]
+        if self.missing in chosen[:-1] and not all(isinstance(label, str) for label in chosen):
+            raise at.error(f"have {self.missing!r} last, the label of missing values", chosen)
+        # Numeric labels and the label of missing values have different types, which a list does not allow.
+        missing = chosen.pop() if len(chosen) > 1 and chosen[-1] == self.missing else None
+        return Domain._of(with_missing(list_of(chosen, at, tuples=True), missing, at))
 
     def __len__(self) -> int:
         return self._kind.size
@@ -470,4 +458,13 @@ def _kind_of(labels: object, at: At) -> DomainKind:
         return labels._kind
     if isinstance(labels, range) and labels.start == 0 and labels.step == 1 and len(labels) > 0:
         return Counted(checked_size(len(labels), at))
-    return list_of(read_column(labels, at).items(), at)
+    if type(labels).__name__ == "CategoricalDtype" and library(labels) == "pandas":
+        labels = cast("Any", labels).categories
+        if labels is None:
+            raise at.error("have categories", Description("a CategoricalDtype without categories"))
+    column = read_column(labels, at)
+    if isinstance(column, Coded) and library(labels) == "pandas" and len(np.unique(column.codes)) < len(column.codes):
+        hint = "Pass its dtype, whose categories are the labels."
+        raise at.error("be distinct", Description("a column of categories with repeated values"), hint=hint)
+    items = column.items()
+    return intervals_of(items, at) if items and all(map(is_interval, items)) else list_of(items, at)

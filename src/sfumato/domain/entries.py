@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from sfumato._core import quantity, read_list
 from sfumato.domain.domain import Domain
+from sfumato.domain.kinds.base import CellReader, DomainKind, Scalar
+from sfumato.domain.kinds.product import Product
 from sfumato.domain.label_files import csv_lines
 from sfumato.domain.labelled import label_parts
 from sfumato.domain.refusals import At, listing
 from sfumato.domain.scalars import STRING_READERS, Label
 from sfumato.errors import Description, InvalidInput
 
-__all__ = ["read_entries"]
+__all__ = ["cell_reader", "read_entries"]
 
 
 def read_entries(
@@ -90,13 +92,30 @@ def _columns(domain: Domain, header: list[str], column: Any, value: Any, shown: 
 
 def _label(domain: Domain, cells: list[str]) -> Label | None:
     """Return the label that cells spell, or None if a cell does not have the type of the labels."""
-    label = domain.label(0)
-    if not isinstance(label, tuple):
-        return _read(type(label), cells[0])
-    parts = [_read(type(part), cell) for part, cell in zip(label, cells, strict=True)]
-    return None if None in parts else tuple(part for part in parts if part is not None)
+    kind, label = domain._kind.by_label, domain.label(0)
+    if isinstance(kind, Product):
+        parts = [_cell(factor, cell) for factor, cell in zip(kind.factor_kinds, cells, strict=True)]
+    elif isinstance(label, tuple):
+        parts = [_read(type(part), cell) for part, cell in zip(label, cells, strict=True)]
+    else:
+        return cast("Label | None", _cell(kind, cells[0]))
+    return None if None in parts else cast("Label", tuple(parts))
+
+
+def _cell(kind: DomainKind, cell: str) -> object | None:
+    """Return the value of a kind that a cell spells, or None."""
+    reader = kind.cell_reader if isinstance(kind, Scalar) else None
+    return cell if reader is None else reader[0](cell)
 
 
 def _read(scalar: type, cell: str) -> Label | None:
     """Return the label of a type that a cell spells, or None."""
     return STRING_READERS[scalar][0](cell) if scalar in STRING_READERS else cell
+
+
+def cell_reader(domain: Domain) -> CellReader | None:
+    """Return a function that converts a cell of a text file to a value or returns None, and the requirement in words.
+
+    The result is None if cells are values already, or if values have several parts.
+    """
+    return domain._kind.cell_reader if isinstance(domain._kind, Scalar) else None

@@ -39,6 +39,7 @@ from sfumato.domain.kinds.listed import list_of
 from sfumato.domain.kinds.product import Product
 from sfumato.domain.lookup import index_of
 from sfumato.domain.refusals import At, listing
+from sfumato.domain.scalars import is_missing
 from sfumato.errors import Description, InvalidInput
 
 __all__ = [
@@ -46,7 +47,6 @@ __all__ = [
     "align_table",
     "frame_rows",
     "has_labels",
-    "is_missing",
     "label_parts",
     "labels_domain",
     "read_mapping",
@@ -259,13 +259,6 @@ def labels_domain(data: Any, subject: str, parameter: str) -> Domain | None:
     return _domain_of(_labels_of(data), At(subject, f"the labels of {parameter}"))
 
 
-def is_missing(entry: object) -> bool:
-    """Return whether an entry means a missing value: None, NaN, or the missing values of pandas."""
-    return (
-        entry is None or (isinstance(entry, float) and entry != entry) or type(entry).__name__ in ("NAType", "NaTType")
-    )
-
-
 def _rows_of_cells(labels: list[Any], entries: list[Any], at: At) -> list[list[Any]]:
     """Return the rows of a table that lists its cells under labels (row, column, …)."""
     rows, columns = dict.fromkeys(label[0] for label in labels), dict.fromkeys(label[1:] for label in labels)
@@ -438,6 +431,8 @@ def _in_factor_order(domain: Domain, labels: list[Any], names: Sequence[Hashable
 def _places(domain: Domain, labels: Iterable[Any], at: At) -> npt.NDArray[np.int64]:
     """Return for each value of the domain the position of its label, or -1 if there is none."""
     kind, items = domain._kind.by_label, list(labels)
+    if domain.missing is not None:  # ``value_counts(dropna=False)`` counts missing values under NaN
+        items = [domain.missing if is_missing(item) else item for item in items]
     each = (
         kind.of_items(items) if isinstance(kind, Scalar) else np.array([kind.place(item) for item in items], np.int64)
     )

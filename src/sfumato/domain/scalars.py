@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -63,6 +65,33 @@ def as_number(value: object) -> int | float | None:
     return cast("int | float", plain[1])
 
 
+def as_double(value: object) -> float | None:
+    """Return the double nearest to a number, infinite if it is too large; None if it is not a number, NaN or a bool."""
+    if type(value) is float:  # the usual case
+        return None if value != value else value
+    if isinstance(value, (bool, np.bool_, np.timedelta64)) or not isinstance(
+        value, (int, float, np.integer, np.floating, Decimal, Fraction)
+    ):
+        return None
+    if is_missing(value):
+        return None
+    try:
+        return float(value)
+    except OverflowError:  # an int or a fraction beyond the largest double
+        return math.inf if value > 0 else -math.inf
+
+
+def is_missing(entry: object) -> bool:
+    """Return whether an entry means a missing value: None, NaN, or the missing values of pandas."""
+    if isinstance(entry, Decimal):
+        return entry.is_nan()
+    return (
+        entry is None
+        or (isinstance(entry, (float, np.floating)) and bool(entry != entry))
+        or type(entry).__name__ in ("NAType", "NaTType")
+    )
+
+
 def reader_for(signature: Signature) -> Callable[[object], Label | None]:
     """Return a function that converts a value for lookup among labels of a signature, or returns None."""
     if isinstance(signature, tuple):
@@ -89,6 +118,7 @@ def reader_for(signature: Signature) -> Callable[[object], Label | None]:
 
 
 _INT = re.compile(r"0|-?[1-9][0-9]{0,999}", re.ASCII)
+_INFINITE = re.compile(r"[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)
 _FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 
 
@@ -103,3 +133,8 @@ STRING_READERS: dict[type, tuple[Callable[[str], Label | None], str]] = {
     float: (lambda string: float(string) if _FLOAT.fullmatch(string) else None, "be a number"),
     bool: (_bool, "be true or false"),
 }
+
+
+def read_double(string: str) -> float | None:
+    """Return the double nearest to a decimal, or an infinity; None for other strings."""
+    return float(string) if _FLOAT.fullmatch(string) or _INFINITE.fullmatch(string) else None

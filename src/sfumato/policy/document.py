@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sfumato._core import check_keys, did_you_mean, read_label
+from sfumato._core import check_keys, did_you_mean, read_flag, read_items, read_label
 from sfumato.domain import At, Domain, read_entries, relative_path
 from sfumato.errors import Description, InvalidInput, UnknownSpec, file_error
 from sfumato.policy.base import Policy
@@ -46,7 +46,8 @@ def policy_from_dict(document: Mapping[str, Any], base: Path | None = None) -> P
     Parameters
     ----------
     document
-        A mapping with the keys ``"domain"`` and ``"policy"``, as :meth:`Policy.to_dict` returns it.
+        A mapping with the keys ``"domain"`` and ``"policy"``, as :meth:`Policy.to_dict` returns it. Its entry
+        ``"question"``, which is optional, is not part of the policy; :func:`load_question` reads it.
     base
         Folder of the files that the domain or the blocks name with the key ``"file"``. If it is None, documents that
         name files are rejected.
@@ -74,6 +75,7 @@ def policy_from_dict(document: Mapping[str, Any], base: Path | None = None) -> P
         "the document",
         document,
         required=("domain", "policy"),
+        optional=("question",),
         form="a table of keys and values",
     )
     if not isinstance(document["policy"], Mapping):
@@ -88,8 +90,8 @@ def policy_from_dict(document: Mapping[str, Any], base: Path | None = None) -> P
     if kind == "secret":
         parameters["distributions"] = _distributions(parameters["distributions"])
     # Labels that are tuples (cells of a grid, members of a product) are arrays in a document.
-    if kind == "high-low" and isinstance(parameters["sensitive"], list):
-        parameters["sensitive"] = [read_label(value) for value in parameters["sensitive"]]
+    if kind == "high-low":
+        parameters["sensitive"] = _sensitive(parameters["sensitive"], domain)
     if kind == "blocks":
         parameters["blocks"] = _blocks(parameters["blocks"], domain, base)
     if kind == "graph" and isinstance(parameters["edges"], list):
@@ -99,11 +101,41 @@ def policy_from_dict(document: Mapping[str, Any], base: Path | None = None) -> P
     return build(domain, **parameters)
 
 
+def _sensitive(document: Any, domain: Domain) -> Any:
+    """Return sensitive values from a document: a list of values, flags by value, or bounds of numbers."""
+    if isinstance(document, list):
+        return [read_label(value) for value in document]
+    # A mapping from values to flags may have a value of this name.
+    if not isinstance(document, Mapping) or not any(key in document and key not in domain for key in _BOUNDS):
+        return document
+    subject = "[policy] of kind high-low"
+    check_keys(subject, "sensitive", document, optional=[*_BOUNDS, "missing"])
+    bounds = {key: document[key] for key in _BOUNDS if key in document}
+    if len(bounds) > 1:
+        raise InvalidInput(subject, "sensitive", "have one of the keys 'above', 'below' and 'between'", document)
+    ((key, bound),) = bounds.items()
+    if key == "between":
+        values = domain.between(*read_items(subject, "sensitive['between']", bound, 2))
+    else:
+        values = domain.above(bound) if key == "above" else domain.below(bound)
+    if not read_flag(subject, "sensitive['missing']", document.get("missing", False)):
+        return values
+    if domain.missing is None:
+        raise InvalidInput(subject, "sensitive['missing']", "be false, because the domain has no missing value", True)
+    return (*values, domain.missing)
+
+
+#: Keys that select sensitive numbers.
+_BOUNDS = ("above", "below", "between")
+
+
 def _blocks(document: Any, domain: Domain, base: Path | None) -> Any:
-    """Return blocks from a document: lists of values, block labels, or the name of a CSV file."""
+    """Return blocks from a document: lists of values, block labels, bounds of numbers, or the name of a CSV file."""
     if isinstance(document, list):
         return [[read_label(value) for value in block] if isinstance(block, list) else block for block in document]
-    # A mapping from values to block labels may have the value "file".
+    # A mapping from values to block labels may have the value "bounds" or "file".
+    if isinstance(document, Mapping) and set(document) == {"bounds"} and "bounds" not in domain:
+        return domain.split(read_items("[policy] of kind blocks", "blocks['bounds']", document["bounds"]))
     if isinstance(document, Mapping) and isinstance(document.get("file"), str) and "file" not in domain:
         keys = check_keys(
             "[policy] of kind blocks", "blocks", document, required=["file"], optional=["column", "value"]

@@ -6,13 +6,13 @@ import functools
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Epsilon, EpsilonLike, exact_fraction
-from sfumato.domain import Domain, align_table, checked_domain
+from sfumato.domain import Domain, align_table, checked_domain, exact_coordinates
 from sfumato.errors import Description, InvalidInput
 from sfumato.policy.base import Policy
 from sfumato.policy.epsilon_matrix import LARGEST_DENSE, EpsilonMatrix
@@ -43,7 +43,7 @@ class Metric(MatrixPolicy):
     distance
         One of the following:
 
-        - ``"absolute"``: the difference of numeric labels;
+        - ``"absolute"``: the difference of numeric labels, or of the midpoints of bins;
         - ``"manhattan"``: the sum of the differences of all coordinates;
         - ``"euclidean"``: the straight line, rounded down as the notes describe;
         - ``"discrete"``: 1 between any two different values;
@@ -205,7 +205,7 @@ def _named_distance(domain: Domain, name: str) -> Distances:
     if name == "km":
         return _kilometres(domain)
     if name not in ("absolute", "manhattan", "euclidean"):
-        must = "be a matrix, a function, 'absolute', 'manhattan', 'euclidean', 'discrete' or 'km'"
+        must = "be a matrix, a function, 'absolute', 'manhattan', 'euclidean', 'discrete', 'km' or 'haversine'"
         raise InvalidInput("Metric", "distance", must, name)
     numbers, unit = _coordinates(domain, name)
     total = np.zeros((len(numbers), len(numbers)), dtype=numbers.dtype)
@@ -228,12 +228,13 @@ def _coordinates(domain: Domain, name: str) -> tuple[npt.NDArray[Any], Fraction]
         if domain.is_map:
             hint = "Use 'km', or a Domain.grid without latitude and longitude to count rows and columns."
             raise InvalidInput("Metric", "distance", f"match the domain: {name!r} rejects maps", domain, hint=hint)
-    rows = [label if isinstance(label, tuple) and name != "absolute" else (label,) for label in domain.labels]
-    for row in rows:
-        if not all(isinstance(part, (int, float)) and not isinstance(part, bool) for part in row):
-            shown = row[0] if len(row) == 1 else row
-            raise InvalidInput("Metric", "distance", must, Description(f"the label {shown!r}"))
-    exact = [[exact_fraction(part) for part in row] for row in rows]
+    rows = exact_coordinates(domain)
+    for x, row in enumerate(rows):
+        if None in row or (name == "absolute" and (len(row) > 1 or isinstance(domain.label(x), tuple))):
+            got = Description(f"the label {domain.label(x)!r}")
+            to_missing = "Pass a matrix or a function that states the distance of every pair."
+            raise InvalidInput("Metric", "distance", must, got, hint=to_missing if domain.missing else None)
+    exact = cast("list[tuple[Fraction, ...]]", rows)
     parts = [part for row in exact for part in row]
     unit = Fraction(1, math.lcm(*(part.denominator for part in parts)))
     integers = [[int(part / unit) for part in row] for row in exact]

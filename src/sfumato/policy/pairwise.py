@@ -198,7 +198,7 @@ class PairwisePolicy(Policy):
         names = (self.domain.label(x), self.domain.label(other))
         return TightestConstraint.of(exact[x], exact[other], self.epsilon_between(x, other), names)
 
-    def allows_all(self, columns: Sequence[Sequence[int]]) -> bool:
+    def allows_all(self, columns: Sequence[Sequence[int]] | npt.NDArray[np.int64]) -> bool:
         """Return whether a mechanism may have all of these outputs; the answer is exact.
 
         Most pairs of values are decided in floats; those close to their limit are decided in exact arithmetic.

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Integers
-from sfumato.domain.kinds.base import LARGEST, Fault, Scalar
+from sfumato._core import Floats, Integers
+from sfumato.domain.kinds.base import LARGEST, CellReader, Fault, Scalar, number_array
 from sfumato.domain.refusals import At
-from sfumato.domain.scalars import Label, as_number
+from sfumato.domain.scalars import STRING_READERS, Label, as_number
 
 
 class Counted(Scalar):
     """Range of the ints 0..size-1."""
 
     name = "range"
+    is_ordered = True
+    is_numeric = True
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -43,13 +46,8 @@ class Counted(Scalar):
         return "", f"be an int from 0 to {self.size - 1}", value
 
     def of_items(self, items: list[Any]) -> Integers:
-        types = set(map(type, items))
-        if types <= {int} or types <= {float}:
-            try:
-                return self.of_array(np.array(items, dtype=np.float64 if float in types else np.int64))
-            except OverflowError:  # an int beyond int64 is rejected below, with its row
-                pass
-        return np.array([self.place(item) for item in items], dtype=np.int64)
+        array = number_array(items)
+        return np.array([self.place(item) for item in items], dtype=np.int64) if array is None else self.of_array(array)
 
     def of_array(self, array: npt.NDArray[Any]) -> Integers:
         if array.dtype.kind == "b":
@@ -66,6 +64,19 @@ class Counted(Scalar):
         codes = codes.view()
         if np.may_share_memory(codes, array):
             codes.flags.writeable = False
+        return codes
+
+    @property
+    def cell_reader(self) -> CellReader | None:
+        return STRING_READERS[int]
+
+    def exact_numbers(self) -> list[Fraction | None] | None:
+        return list(map(Fraction, range(self.size)))
+
+    def numbers(self) -> Floats | None:
+        return np.arange(self.size, dtype=np.float64)
+
+    def decode_array(self, codes: Integers) -> npt.NDArray[Any]:
         return codes
 
     def decode(self, codes: Integers) -> list[Label]:

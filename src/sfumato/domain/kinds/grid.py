@@ -21,6 +21,14 @@ from sfumato.domain.rows import split_row
 from sfumato.domain.scalars import as_number
 
 
+def even_ticks(low: Fraction, high: Fraction, steps: int, which: range) -> list[float]:
+    """Return some of the ends of ``steps`` equal steps between two numbers, each as the nearest float."""
+    unit = math.lcm(low.denominator, high.denominator)
+    start, stop = int(low * unit), int(high * unit)
+    # The quotient of two ints is correctly rounded, like that of a Fraction, and ten times faster.
+    return [(start * (steps - i) + stop * i) / (unit * steps) for i in which]
+
+
 class Axis(Counted):
     """The interval from ``low`` to ``high`` in ``size`` equal steps; the last step contains both its ends."""
 
@@ -39,11 +47,7 @@ class Axis(Counted):
 
     def ticks(self, steps: int, which: range) -> list[float]:
         """Return some of the ends of ``steps`` equal steps, each as the float nearest to the exact decimal."""
-        low, high = Fraction(repr(self.low)), Fraction(repr(self.high))
-        unit = math.lcm(low.denominator, high.denominator)
-        start, stop = int(low * unit), int(high * unit)
-        # The quotient of two ints is correctly rounded, like that of a Fraction, and ten times faster.
-        return [(start * (steps - i) + stop * i) / (unit * steps) for i in which]
+        return even_ticks(Fraction(repr(self.low)), Fraction(repr(self.high)), steps, which)
 
     @functools.cached_property
     def edges(self) -> npt.NDArray[np.float64]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Integers, label_document
-from sfumato.domain.kinds.base import LARGEST, DomainKind, Fault, Scalar
+from sfumato._core import Integers, exact_fraction, label_document
+from sfumato.domain.kinds.base import LARGEST, CellReader, Fault, Scalar
 from sfumato.domain.kinds.counted import Counted
 from sfumato.domain.refusals import At, listing
-from sfumato.domain.scalars import TYPES, Label, Signature, as_label, reader_for
+from sfumato.domain.scalars import STRING_READERS, TYPES, Label, Signature, as_label, reader_for
 
 #: Largest integer up to which floats represent every integer.
 _EXACT_IN_FLOAT = 2**53
@@ -21,6 +22,8 @@ _EXACT_IN_FLOAT = 2**53
 _DENSE = 2**16
 #: Names of the scalar types in messages.
 _A = {"str": "a str", "int": "an int", "bool": "a bool", "float": "a finite float"}
+
+_CELL_READERS = {scalar.__name__: reader for scalar, reader in STRING_READERS.items()}
 
 
 class Listed(Scalar):
@@ -32,6 +35,7 @@ class Listed(Scalar):
         self.size = len(labels)
         self.shape = (self.size,)
         self.signature = signature
+        self.is_numeric = signature in ("int", "float")
         self._labels = labels
         self._table = table
         self._reader = reader_for(signature)
@@ -130,6 +134,22 @@ class Listed(Scalar):
         codes[labels[near] != array] = -1
         return codes
 
+    @functools.cached_property
+    def is_ordered(self) -> bool:  # type: ignore[override]  # the base class declares an attribute
+        if self.is_numeric:
+            return bool((self.array[1:] > self.array[:-1]).all())
+        return isinstance(self.signature, str)
+
+    @property
+    def cell_reader(self) -> CellReader | None:
+        return _CELL_READERS.get(self.signature) if isinstance(self.signature, str) else None
+
+    def exact_numbers(self) -> list[Fraction | None] | None:
+        return [exact_fraction(label) for label in self._labels] if self.is_numeric else None
+
+    def decode_array(self, codes: Integers) -> npt.NDArray[Any]:
+        return self.array[codes]
+
     def decode(self, codes: Integers) -> list[Label]:
         return list(map(self._labels.__getitem__, codes.tolist()))
 
@@ -140,7 +160,7 @@ class Listed(Scalar):
         return f"Domain([{listing(self._labels)}])"
 
 
-def list_of(values: list[Any], at: At, *, tuples: bool = False) -> DomainKind:
+def list_of(values: list[Any], at: At, *, tuples: bool = False) -> Scalar:
     """Return the kind for these labels; tuples are allowed only as labels of another domain."""
     if not 1 <= len(values) <= LARGEST:
         raise at.error("contain from 1 to 2**31 labels", values)

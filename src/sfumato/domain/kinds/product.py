@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from sfumato._core import Integers
-from sfumato.domain.kinds.base import LARGEST, DomainKind, Encoded, Fault
+from sfumato.domain.kinds.base import LARGEST, DomainKind, Encoded, Fault, Kind
 from sfumato.domain.refusals import At
 from sfumato.domain.rows import split_row, split_rows
 from sfumato.domain.scalars import Label
@@ -18,7 +18,7 @@ from sfumato.domain.scalars import Label
 class Product(DomainKind):
     """Tuples of labels in row-major order."""
 
-    name: Literal["grid", "product"] = "product"
+    name: Kind = "product"
 
     def __init__(self, factors: Mapping[str, DomainKind], spellings: Sequence[tuple[str, ...]] = ()) -> None:
         self.factors = dict(factors)
