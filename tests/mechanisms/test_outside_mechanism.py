@@ -251,7 +251,7 @@ def test_a_class_without_a_law_is_rejected() -> None:
 def test_other_reports_need_their_format_and_an_estimator() -> None:
     @sf.register(report_format=lambda mechanism: BitmapFormat(len(mechanism.domain)))
     class OneBit(RandomizedResponse):
-        name = "one-bit"
+        name = "outside-bit"
 
         def step(self, state: int, draws: Draws) -> Finished:
             return Finished(1 << super().step(state, draws).report)
@@ -356,6 +356,7 @@ def test_a_subclass_inherits_report_format_and_estimator(kind: Any) -> None:
         assert "child" not in {row.name for row in sf.plan(POLICY, 100).rows}
 
 
+@pytest.mark.slow
 def test_an_installed_package_is_found_by_its_entry_point(tmp_path: Path, mechanism: Mechanism) -> None:
     package = tmp_path / "installed"
     metadata = package / "cyclic-1.0.dist-info"

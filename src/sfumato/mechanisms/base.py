@@ -341,8 +341,9 @@ class Mechanism(ABC):
     def estimator(self) -> Estimator:
         """Estimator that turns the counts of this mechanism's reports into unbiased frequencies.
 
-        Accessing the property raises :class:`NotIdentifiable`, a subclass of ``InvalidInput``, if the reports do not
-        distinguish all values. At ε = 0, for example, every value has the same output probabilities.
+        If the reports do not distinguish all values, the estimator of a table has ``is_complete`` False and estimates
+        only some sums of frequencies. Other mechanisms, such as those at ε = 0, raise :class:`NotIdentifiable`, a
+        subclass of ``InvalidInput``.
         """
         return estimator_for(self)
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Floats, Integers, project_protected
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms.estimators.forms import Cohort
 from sfumato.mechanisms.estimators.likelihood import Fit, fit_histogram
 from sfumato.mechanisms.estimators.limits import ScoreLaw
@@ -27,6 +27,8 @@ __all__ = ["Estimator", "HistogramEstimator", "SamplingDistribution", "with_some
 
 #: Fraction of the greatest score below which a score counts as zero; inverting a matrix leaves such rounding errors.
 _NEGLIGIBLE = 1e-9
+#: Maximum number of EM steps towards the law of the reports; standard errors of means then agree within 1%.
+_STEPS = 50
 #: Mass of the uniform distribution that is mixed into p before a division by p.
 _LEAST_MASS = 1e-6
 
@@ -43,6 +45,26 @@ class SamplingDistribution(ABC):
     """
 
     size: int
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the reports determine the frequencies of all values."""
+        return True
+
+    def identifies(self, weights: Floats) -> bool:  # noqa: ARG002
+        """Return whether the reports determine Σ weight·frequency, for one vector of weights or for each of several.
+
+        Parameters
+        ----------
+        weights
+            The weights of the values, shape (..., k), in domain order.
+
+        Returns
+        -------
+        bool
+            True if all of these sums have an unbiased estimate. Every sum has one if ``is_complete`` is True.
+        """
+        return True
 
     @abstractmethod
     def variances(self, p: Floats) -> Floats:
@@ -105,10 +127,17 @@ class Estimator(SamplingDistribution):
     The *score* φ(y) of a report y is the vector of frequencies estimated from that report alone, shape (k,) for k
     values. The estimate from many reports is the mean of their scores.
 
+    The reports of some mechanisms do not distinguish all values, such as the two reports of a mechanism for a mean.
+    Their estimator has ``is_complete`` False. It estimates the sums of frequencies for which ``identifies`` returns
+    True: ``variance``, ``scores`` and ``cohorts`` accept their weights. Methods about single frequencies raise
+    :class:`NotIdentifiable`.
+
     Attributes
     ----------
     size : int
         The number k of values.
+    is_complete : bool
+        Whether the reports determine the frequencies of all values.
     condition : float
         Least singular value of the matrix that the estimator inverts, divided by the greatest. Values near 0 amplify
         rounding errors. The ratio is 1 if the estimator inverts no matrix.
@@ -207,7 +236,73 @@ class Estimator(SamplingDistribution):
         """
         return project_protected(unbiased, self.revealed())
 
+    def distribution_for_sums(self, nearest: Floats, fractions: Floats, n: int) -> Floats:  # noqa: ARG002
+        """Return the distribution at which the errors of sums of frequencies are computed.
+
+        Parameters
+        ----------
+        nearest
+            The result of :meth:`nearest`, shape (k,), in domain order.
+        fractions
+            The counts divided by the number of reports.
+        n
+            The number of reports.
+
+        Returns
+        -------
+        ndarray
+            Probabilities, shape (k,), in domain order; ``nearest`` unless a subclass has a better one.
+        """
+        return nearest
+
     # -- methods that only some mechanisms support -------------------------------------------------------------
+
+    def output_scores(self, weights: Floats) -> Floats:
+        """Return the contribution of each output to the estimate of Σ weight·frequency.
+
+        Parameters
+        ----------
+        weights
+            The weight of each value, shape (k,), in domain order.
+
+        Returns
+        -------
+        ndarray
+            One score per output, in the order of ``Aggregate.counts``. The estimate is the mean score of the reports.
+
+        Raises
+        ------
+        InvalidInput
+            If the counts are not those of outputs, as counts of bits in bitmaps.
+        NotIdentifiable
+            If the reports do not determine the sum (see ``identifies``).
+        """
+        must = "have counts of outputs, because each output needs a score"
+        raise InvalidInput("estimate", "the mechanism", must, Description(f"{len(weights)} values and other counts"))
+
+    def reported_distribution(self, fractions: Floats, n: int) -> Floats:
+        """Return a distribution of values whose law of reports is near the observed one, by a few steps of EM.
+
+        The law of the reports converges long before the distribution itself.
+
+        Parameters
+        ----------
+        fractions
+            The share of reports equal to each output, in the order of ``Aggregate.counts``.
+        n
+            The number of reports.
+
+        Returns
+        -------
+        ndarray
+            Probabilities, shape (k,), in domain order.
+
+        Raises
+        ------
+        InvalidInput
+            If the class does not implement the likelihood of its counts.
+        """
+        return self.fit(fractions, n).frequencies
 
     def fit(self, fractions: Floats, n: int) -> Fit:  # noqa: ARG002
         """Estimate the distribution of the values by maximum likelihood.
@@ -363,6 +458,10 @@ class HistogramEstimator(Estimator):
         # A tolerance of 1/1000 in the log-likelihood of all reports is far below their statistical uncertainty.
         tolerance = max(1e-9, 1e-3 / n)
         return fit_histogram(fractions, self.expected_counts, self.adjoint, self.size, tolerance=tolerance)
+
+    def reported_distribution(self, fractions: Floats, n: int) -> Floats:
+        law, adjoint, tolerance = self.expected_counts, self.adjoint, max(1e-9, 0.1 / n)
+        return fit_histogram(fractions, law, adjoint, self.size, tolerance=tolerance, most=_STEPS).frequencies
 
     def mean_posterior(self, fractions: Floats, prior: Floats) -> Floats:
         # Σ_y share_y·π_x Q(y|x)/(π·Q_y).

@@ -8,11 +8,12 @@ __all__ = ["NotIdentifiable"]
 
 
 class NotIdentifiable(InvalidInput):
-    """Error raised if reports do not distinguish all values, so that frequencies have no unbiased estimate.
+    """Error raised if reports do not determine the requested frequencies, so that they have no unbiased estimate.
 
-    At ε = 0, for example, every value has the same output distribution. In general, the error is raised if the rows of
-    the matrix Q(y|x) of output probabilities are linearly dependent. Callers catch this error; only estimators
-    construct it.
+    At ε = 0, for example, every value has the same output distribution. In general, the frequencies of all values are
+    determined if the rows of the matrix Q(y|x) of output probabilities are linearly independent. Otherwise some sums
+    Σ_x w_x·frequency_x may still be determined: those whose weights w are combinations of the columns of Q. Callers
+    catch this error; only estimators and estimates construct it.
 
     Parameters
     ----------
