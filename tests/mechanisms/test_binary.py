@@ -291,6 +291,7 @@ def test_no_channel_within_the_policy_is_better(first: float, second: float) -> 
     assert reached > 0.9  # the comparison is not with channels that are far from the limit
 
 
+@pytest.mark.slow
 def test_a_policy_implies_another_iff_its_best_mechanism_obeys_that() -> None:
     grid = ["0.25", "ln 3", "2", "inf"]
     for a, b, c, d in itertools.product(grid, repeat=4):

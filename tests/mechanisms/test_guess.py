@@ -50,6 +50,8 @@ def small_mechanisms(epsilon: Any) -> Iterator[Mechanism]:
             for labels in ([x % 2 for x in range(k)], [min(x, 2) for x in range(k)], [0] * k):
                 yield make.BlockMechanism.for_policy(sf.Blocks(domain, labels, epsilon), inner)
         yield make.BinaryOptimal(sf.Domain.range(2), epsilon, 1)
+        for width in range(1, k + 2):
+            yield make.Waves(domain, epsilon, modulus=k + 2, waves=[(1, 1, width, 3), (1, k, 1, 1)])
     if not infinite:
         across = f"{epsilon}+1" if isinstance(epsilon, str) else epsilon + 1
         for labels in ([0, 0, 1, 1], [0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 2, 2]):
@@ -119,6 +121,7 @@ def test_large_mechanisms_have_a_closed_form() -> None:
         make.UtilityOptimizedRappor(sf.Domain.range(2000), range(1000), 1),
         make.ComposedSubsets(domain, blocks, 1, 2),
         make.NestedCyclic(domain, blocks, 1, 2),
+        make.Waves(domain, 1),
         make.BlockMechanism.for_policy(sf.Blocks(domain, blocks, 1)),
     ):
         found = mechanism.guess_probability()

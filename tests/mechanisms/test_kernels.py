@@ -38,6 +38,9 @@ from sfumato.mechanisms.high_low.subset import HighLowSubset
 from sfumato.mechanisms.high_low_mixed.mechanism import HighLowMixedSubsets
 from sfumato.mechanisms.kernels.base import Kernel
 from sfumato.mechanisms.kernels.select import by_bisection, by_deposit, deposits_fast
+from sfumato.mechanisms.mean.geometric import TruncatedGeometric
+from sfumato.mechanisms.mean.one_bit import OneBit
+from sfumato.mechanisms.mean.shifted_bins import ShiftedBins
 from sfumato.mechanisms.nested_cyclic.mechanism import NestedCyclic
 from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
 from sfumato.mechanisms.prior.binary import PriorBinary
@@ -52,6 +55,7 @@ from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.two_level import ONE, MixtureMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
+from sfumato.mechanisms.waves.mechanism import Waves
 
 # -- words, and what both samplers make of them ----------------------------------------------------------
 
@@ -359,6 +363,11 @@ EDGES: dict[str, Callable[[], Mechanism]] = {
     "nested cyclic 3x3": lambda: NestedCyclic(numbered(7), "abcabca", 1, 2, high=2, sizes=[1, 2], patterns=2, seed=7),
     "nested cyclic 24x50": lambda: NestedCyclic(numbered(1200), np.arange(1200) % 24, 2, 3, max_bits=15),
     "nested cyclic 130x3": lambda: NestedCyclic(numbered(390), np.arange(390) // 3, 1, "1.1", max_bits=13),
+    "waves k=3": lambda: Waves(numbered(3), 1, modulus=5, waves=[(1, 1, 2, 5), (0, 5, 2, 3)]),
+    "waves, one": lambda: Waves(numbered(7), 2, modulus=9, waves=[(1, 1, 3, 1)]),
+    "waves k=1,000": lambda: Waves(numbered(1000), 3, modulus=1250, waves=[(1, 1, 60, 4000), (9, 1250, 600, 96)]),
+    "waves never": lambda: Waves(numbered(7), 0, modulus=9, waves=[(1, 1, 3, 3), (2, 4, 4, 1)]),
+    "waves always": lambda: Waves(numbered(7), "inf", modulus=9, waves=[(1, 1, 3, 3), (2, 4, 4, 1)]),
     "high-low response": lambda: UtilityOptimizedRR(numbered(10), [1, 3, 5], 1),
     "high-low response, one sensitive": lambda: UtilityOptimizedRR(numbered(5), [4], 1),
     "high-low response never": lambda: UtilityOptimizedRR(numbered(7), [0, 3, 6], 0),
@@ -444,6 +453,19 @@ EDGES: dict[str, Callable[[], Mechanism]] = {
     "binary coin": lambda: BinaryOptimal(numbered(2), 0, 0),
     "binary in clear": lambda: BinaryOptimal(numbered(2), "inf", "inf"),
     "binary one certain": lambda: BinaryOptimal.mangat(numbered(2), 1, 1),
+    "one bit": lambda: OneBit(numbered(10), 1),
+    "one bit, positions": lambda: OneBit(numbered(3), 1, positions=[7, 0, 2**40]),
+    "one bit, blind": lambda: OneBit(numbered(3), 0),
+    "one bit, nearly certain": lambda: OneBit(numbered(3), "inf"),
+    "thresholds": lambda: ShiftedBins(numbered(10), 1, width=9),
+    "bins of two numbers": lambda: ShiftedBins(numbered(10), 1, width=7, share=ODD),
+    "bins, certain": lambda: ShiftedBins(numbered(12), "inf", width=5, share=ONE),
+    "bins, blind": lambda: ShiftedBins(numbered(12), 0, width=5, share=ONE // 2),
+    "bins, many": lambda: ShiftedBins(numbered(2**30), 3, width=2**28 + 1, share=ODD),
+    "geometric": lambda: TruncatedGeometric(numbered(10), "0.3"),
+    "geometric, two values": lambda: TruncatedGeometric(numbered(2), 1),
+    "geometric, ends": lambda: TruncatedGeometric(numbered(5), 0),
+    "geometric, certain": lambda: TruncatedGeometric(numbered(5), "inf"),
     "product of tables": lambda: product(table([1, 1, 1], [0, 1, 2], [5, 0, 1]), table([1, 2, 3], [3, 2, 1])),
     "product of three": lambda: product(
         RandomizedResponse(numbered(5), 1),
@@ -511,12 +533,16 @@ KINDS = (
     HighLowSubset,
     NestedCyclic,
     NestedSubsets,
+    OneBit,
     RandomizedResponse,
+    ShiftedBins,
     SubsetSelection,
     TableMechanism,
+    TruncatedGeometric,
     UnaryEncoding,
     UtilityOptimizedRappor,
     UtilityOptimizedRR,
+    Waves,
 )
 
 
@@ -552,6 +578,16 @@ def mechanisms(draw: st.DrawFn) -> Mechanism:
         return CyclicDesign(numbered(k), draw(levels))
     if kind is HighLowCyclic:
         return HighLowCyclic(numbered(k), draw(st.sets(st.integers(0, k - 1), min_size=2)), draw(levels))
+    if kind is OneBit:
+        positions = [0, *draw(st.lists(st.integers(1, 2**40), min_size=k - 1, max_size=k - 1))]
+        return OneBit(numbered(k), draw(levels), positions=positions)
+    if kind is ShiftedBins:
+        width = draw(st.integers(2, k))
+        share = draw(thresholds) if k % width else 0
+        chances = [draw(thresholds), draw(thresholds)]
+        return ShiftedBins(numbered(k + 1), 1, width=width, share=share, thresholds=chances)
+    if kind is TruncatedGeometric:
+        return TruncatedGeometric(numbered(k), 1, ratio=draw(thresholds))
     if kind is UnaryEncoding:
         other, own = sorted([draw(thresholds), draw(thresholds)])
         return UnaryEncoding(numbered(k), 1, own=own, other=other)
@@ -569,6 +605,11 @@ def mechanisms(draw: st.DrawFn) -> Mechanism:
         if kind is HighLowSubset:
             given["size"] = draw(st.integers(1, max(1, len(sensitive) - 1)))
         return kind(numbered(k), sensitive, 1, **given)
+    if kind is Waves:
+        modulus = k + draw(st.integers(1, 9))
+        rates = sorted(draw(st.tuples(st.integers(1, modulus), st.integers(1, modulus))))
+        rows = [(1, 1, draw(st.integers(1, k)), 3), (*rates, draw(st.integers(1, k)), 1)]
+        return Waves(numbered(k), draw(levels), modulus=modulus, waves=rows)
     if kind is NestedCyclic:
         label = [*range(draw(st.integers(2, 12))), *draw(st.lists(st.integers(0, 1), min_size=1, max_size=40))]
         most = int(np.bincount(label).max()) - 1
@@ -640,8 +681,12 @@ MANY: dict[str, Callable[[], Mechanism]] = {
     "nested": lambda: NestedSubsets(numbered(20), np.arange(20) % 4, 1, 3),
     "nested cyclic": lambda: NestedCyclic(numbered(1200), np.arange(1200) // 50, 1, 2, max_bits=18),
     "composed": lambda: ComposedSubsets(numbered(10), np.arange(10) % 4, 1, 3),
+    "waves": lambda: Waves(numbered(1000), 2),
     "table": lambda: table(*(np.random.default_rng(4).integers(0, 1000, (20, 30)).tolist())),
     "table, wide": wide_table,
+    "one bit": lambda: OneBit(numbered(1000), 1),
+    "bins": lambda: ShiftedBins(numbered(1000), 1),
+    "geometric": lambda: TruncatedGeometric(numbered(1000), "0.01"),
     "product": lambda: product(RandomizedResponse(numbered(30), 3), table([1, 1, 1], [0, 1, 2], [5, 0, 1])),
 }
 

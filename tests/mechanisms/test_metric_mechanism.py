@@ -33,10 +33,10 @@ def truncated_geometric(k: int, epsilon: float) -> Floats:
     return np.asarray(weights * a ** np.abs(np.arange(k)[:, None] - np.arange(k)))
 
 
-def is_tight(mechanism: TableMechanism, policy: PairwisePolicy) -> bool:
+def is_tight(mechanism: TableMechanism, policy: PairwisePolicy, tolerance: float = 1e-9) -> bool:
     certificate = sf.audit(mechanism, policy)
     assert certificate.holds
-    return abs(certificate.worst.excess) < 1e-9
+    return abs(certificate.worst.excess) < tolerance
 
 
 # -- on a line -----------------------------------------------------------------------------------------------
@@ -71,7 +71,8 @@ def test_256_values_on_a_line_are_built_and_fit_the_rules_between_neighbours(bui
     assert fewer.effective_epsilon_matrix().first_above(policy.effective_epsilon_matrix()) is None
     assert all(fewer.allows(column) for column in mechanism.weights.T.tolist())
     if build is tight_exponential:
-        assert mechanism.matrix() == pytest.approx(truncated_geometric(256, float(policy.epsilon)), abs=1e-10)
+        # A large table is mixed with the share 2^-20 of one row.
+        assert mechanism.matrix() == pytest.approx(truncated_geometric(256, float(policy.epsilon)), abs=1e-6)
 
 
 # -- any policy on pairs ---------------------------------------------------------------------------------------
@@ -116,7 +117,7 @@ def test_every_table_but_the_first_spends_its_budget(policy: PairwisePolicy) -> 
     assert not symmetric or is_tight(sharp, policy)
     assert not symmetric or is_tight(tight, policy)
     assert sharp.risk(1) <= loose.risk(1) * (1 + 1e-9)
-    assert best_exponential(policy).risk(1) <= min(sharp.risk(1), tight.risk(1))
+    assert best_exponential(policy).risk(1) <= min(sharp.risk(1), tight.risk(1)) * (1 + 1e-9)
 
 
 @pytest.mark.slow
@@ -191,9 +192,9 @@ def test_tables_over_a_map_pass_the_audit(cells: int) -> None:
     policy = sf.Metric(grid, "km", "0.2")
     loose, tight = exponential(policy), tight_exponential(policy)
     assert sf.audit(loose, policy).holds
-    assert sf.audit(tight, policy).holds
     far = np.array([[float(policy.distance(x, y)) for y in range(cells**2)] for x in range(cells**2)])
-    assert is_tight(tight, policy)
+    # Large tables are mixed with the share 2^-20 of one row.
+    assert is_tight(tight, policy, 1e-9 if cells == 8 else 1e-5)
     if cells == 8:  # in finer cells some weight would be negative
         assert (tight.matrix() * far).sum() < 0.8 * (loose.matrix() * far).sum()
 

@@ -378,6 +378,7 @@ def test_wrong_parameters_of_composed_subsets_are_refused() -> None:
         ComposedSubsets(R(5000), np.arange(5000) % 4999, 1, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", [4096, 4097])
 def test_composed_subsets_are_offered_for_as_many_blocks_as_they_take(blocks: int) -> None:
     found = candidates(sf.Blocks(R(blocks + 1), np.arange(blocks + 1) % blocks, 1, 2)).by_name

@@ -219,6 +219,7 @@ def test_values_that_cannot_be_told_apart_have_no_estimate() -> None:
 # -- risks -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(100, 100), (24, 50), (10, 10), (4, 30)])
 @pytest.mark.parametrize("levels", [("0.5", "1"), ("1", "2"), ("1", "3"), ("2", "3"), ("3", "4")])
 def test_short_reports_are_within_five_percent_of_the_bound(shape: tuple[int, int], levels: tuple[str, str]) -> None:
@@ -270,6 +271,7 @@ def test_separations_are_counted() -> None:
             assert counts[block, position] == ((mechanism.patterns.levels == first) & shifted).sum()
 
 
+@pytest.mark.slow
 def test_patterns_that_do_not_separate_all_pairs_are_audited_in_full() -> None:
     mechanism = NestedCyclic(R(4), "aabb", 1, 2, high=1, sizes=[1, 1], patterns=1, seed=0)
     policy = sf.Blocks(R(4), "aabb", 1, 2)
@@ -281,6 +283,7 @@ def test_patterns_that_do_not_separate_all_pairs_are_audited_in_full() -> None:
         sf.audit(large, sf.Prior(R(10_000), [Fraction(1, 10_000)] * 10_000, 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("levels", [("0.5", "1"), ("1", "3")])
 def test_a_large_audit_holds_at_the_levels_and_fails_just_below(levels: tuple[str, str]) -> None:
     domain, blocks = R(1500), np.arange(1500) // 50

@@ -1114,6 +1114,7 @@ def test_policies_and_names_that_do_not_fit_are_refused() -> None:
         BlockMechanism.for_policy(sf.Blocks(R(4), [0, 0, 1, 1], 1), "unary")
 
 
+@pytest.mark.slow
 def test_the_length_of_reports_can_be_bounded() -> None:
     policy = sf.Blocks(R(99), np.arange(99) % 3, "0.5")
     free = BlockMechanism.for_policy(policy)

@@ -136,6 +136,7 @@ def random_policy(generator: random.Random, domain: sf.Domain) -> sf.Policy:
     return generator.choice([sf.Pairwise(domain, matrix), sf.Uniform(domain, generator.choice(levels))])
 
 
+@pytest.mark.slow
 def test_the_audit_finds_the_worst_report_of_any_policy_on_pairs() -> None:
     generator = random.Random(11)
     verdicts = []
@@ -317,6 +318,7 @@ def test_many_scores_are_shared_between_few_nodes(monkeypatch: pytest.MonkeyPatc
         np.testing.assert_allclose(near, limits, atol=0.02)
 
 
+@pytest.mark.slow
 def test_large_products_have_intervals_without_the_whole_law() -> None:
     mechanism = product(RandomizedResponse(R(64), 5), RandomizedResponse(R(64), 5))
     p = np.full(4096, 1 / 4096)

@@ -361,6 +361,7 @@ def test_zoom_finds_the_top_and_tries_the_ends() -> None:
 # -- estimates of the joint table --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*KINDS, SecretRandomizedResponse])
 def test_the_estimated_table_is_unbiased_and_its_errors_exact(kind: Any) -> None:
     """By enumeration of all sequences of two reports."""
@@ -382,6 +383,7 @@ def test_the_estimated_table_is_unbiased_and_its_errors_exact(kind: Any) -> None
     assert mechanism.risk(2, p) == pytest.approx(np.trace(second), rel=1e-8)
 
 
+@pytest.mark.slow
 def test_what_tells_the_most_may_not_tell_the_table_and_says_so() -> None:
     """Both laws of U in every report: much is told of U, and nothing of how frequent the secrets are."""
     policy = robust([[400, 100], [200, 300]], "0.5")
@@ -390,10 +392,11 @@ def test_what_tells_the_most_may_not_tell_the_table_and_says_so() -> None:
     assert math.isinf(mechanism.risk(1000))
     reports = sf.privatize(mechanism, [("s0", "u0")] * 10, stream=sf.InsecureSeeded(1))
     with pytest.raises(InvalidInput, match="distinguish all values in its reports"):
-        sf.estimate(mechanism, sf.aggregate(mechanism, reports))
+        _ = sf.estimate(mechanism, sf.aggregate(mechanism, reports)).frequencies
     assert ConditionalUnary.for_policy(policy, "estimation").risk(1000) < 0.1
 
 
+@pytest.mark.slow
 def test_estimates_need_far_fewer_people_than_classical_mechanisms() -> None:
     """Where the table is known well; there, U is told almost in clear beside the secret."""
     for counts in random_tables(5, 18, n=30_000):
@@ -402,6 +405,7 @@ def test_estimates_need_far_fewer_people_than_classical_mechanisms() -> None:
         assert ours < 0.6 * SubsetSelection(policy.domain, 1).risk(1)
 
 
+@pytest.mark.slow
 def test_candidates_of_secret_policies() -> None:
     domain = product(2, 3)
     assert "secret-rr" in candidates(sf.Secret(domain, "S", 1, sf.Anything())).by_name
@@ -424,6 +428,7 @@ def test_candidates_of_secret_policies() -> None:
 # -- specs and bad input -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_parameters_are_what_they_say() -> None:
     policy = robust([[30, 20, 50], [60, 10, 30]])
     independent = IndependentReporting.for_policy(policy)

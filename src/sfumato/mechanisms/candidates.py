@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sfumato._core import Epsilon, checked_integer
 from sfumato.policy import Policy, structure_of
+from sfumato.questions import Question
 
 if TYPE_CHECKING:
     from sfumato.mechanisms.base import Mechanism
@@ -79,6 +80,9 @@ class CandidateRequest:
         Report size in bits up to which a mechanism is preferred to one with longer reports and at most 5% less error;
         None if there is no such preference. A family that can adjust the size of its reports to a limit should use
         ``preferred_bits``. It may offer longer reports under another short name.
+    question
+        The question that is to be answered, fitted to the domain of the policy; None for all frequencies. Mechanisms
+        that serve some questions only are offered for these.
 
     Examples
     --------
@@ -94,6 +98,7 @@ class CandidateRequest:
     max_bits: int | None = None
     utility: str = "estimation"
     short_bits: int | None = None
+    question: Question | None = None
 
     @functools.cached_property
     def structure(self) -> Policy:

@@ -15,6 +15,8 @@ from sfumato.mechanisms.hadamard import *
 from sfumato.mechanisms.cyclic import *
 from sfumato.mechanisms.prior import *
 from sfumato.mechanisms.secret import *
+from sfumato.mechanisms.mean import *
+from sfumato.mechanisms.waves import *
 from sfumato.mechanisms.table import *
 from sfumato.mechanisms.high_low import *
 from sfumato.mechanisms.high_low_mixed import *

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from sfumato.mechanisms.candidates import LARGEST_TABLE, Candidate, CandidateRequest
+from sfumato.mechanisms.candidates import Candidate, CandidateRequest
 from sfumato.mechanisms.registry import Family
 from sfumato.mechanisms.table.binary import BinaryOptimal
 from sfumato.mechanisms.table.estimator import table_estimator
@@ -16,9 +16,11 @@ from sfumato.policy import Blocks, HighLow, PairwisePolicy, Uniform
 
 __all__ = ["TABLE", "BinaryOptimal", "TableMechanism"]
 
-#: Processor time in seconds, per pair of values, to build the two exact tables for distances.
-_ENTRY_SECONDS = 3e-5
-#: The same for the table by levels, and the least estimated gain at which it is offered: its sets cost about an eighth.
+#: Maximum number of values of the table for distances, which needs fewer steps than other tables, and processor time in
+#: seconds to build it, per third power of the number of values.
+_LARGEST_EXPONENTIAL, _EXPONENTIAL_SECONDS = 1024, 4e-9
+#: Processor time in seconds, per pair of values, to build the table by levels, and the least estimated gain at which
+#: it is offered: its sets cost about an eighth.
 _LEVELLED_SECONDS, _LEAST_GAIN = 3e-5, 1.15
 
 
@@ -34,12 +36,12 @@ def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
     elif isinstance(policy, (Uniform, HighLow)) or (isinstance(policy, Blocks) and _has_own_mechanism(policy)):
         return
     else:
-        pairs = len(policy.domain) ** 2
-        if len(policy.domain) <= LARGEST_TABLE and not policy.greatest_effective[0].is_infinite:
+        size = len(policy.domain)
+        if size <= _LARGEST_EXPONENTIAL and not policy.greatest_effective[0].is_infinite:
             exponential = partial(best_exponential, policy)
-            yield "exponential", Candidate(exponential, "k²", seconds=pairs * _ENTRY_SECONDS)
-        if len(policy.domain) <= LARGEST_LEVELLED and gain_of_levels(policy) >= _LEAST_GAIN:
-            yield "levels", Candidate(partial(levels_table, policy), "k²", seconds=pairs * _LEVELLED_SECONDS)
+            yield "exponential", Candidate(exponential, "k²", seconds=size**3 * _EXPONENTIAL_SECONDS)
+        if size <= LARGEST_LEVELLED and gain_of_levels(policy) >= _LEAST_GAIN:
+            yield "levels", Candidate(partial(levels_table, policy), "k²", seconds=size**2 * _LEVELLED_SECONDS)
 
 
 def _has_own_mechanism(policy: Blocks) -> bool:

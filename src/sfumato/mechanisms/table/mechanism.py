@@ -127,15 +127,18 @@ class TableMechanism(Mechanism):
         NoMechanism
             If no rounding that obeys the policy was found.
         """
-        fixed = _checked_matrix(domain, matrix)
+        if policy is not None and policy.domain != domain:
+            raise InvalidInput("TableMechanism", "policy", "be over the same domain", policy.domain)
         if design_prior is not None:
             distribution = checked_distribution(design_prior, domain, "TableMechanism", "design_prior")
             (design_prior,) = _rounded([_fixed(_over_one_denominator(distribution.tolist())[0])])
-        if policy is None:
-            return TableMechanism(domain, _rounded(fixed), design_prior=design_prior)
-        if policy.domain != domain:
-            raise InvalidInput("TableMechanism", "policy", "be over the same domain", policy.domain)
-        return TableMechanism(domain, _rounded_within(fixed, policy, late), design_prior=design_prior)
+        if isinstance(policy, PairwisePolicy) and _are_doubles(matrix, len(domain)) and late():
+            weights = _rounded_quickly(matrix, policy)
+            if weights is not None:
+                return TableMechanism(domain, weights, design_prior=design_prior)
+        fixed = _checked_matrix(domain, matrix)
+        weights = _rounded(fixed) if policy is None else _rounded_within(fixed, policy, late)
+        return TableMechanism(domain, weights, design_prior=design_prior)
 
     @functools.cached_property
     def alias_table(self) -> AliasTable:
@@ -238,6 +241,8 @@ def _rows(domain: Domain, table: Any, parameter: str) -> list[list[Any]]:
 
 def _checked_weights(domain: Domain, weights: Any) -> npt.NDArray[np.int64]:
     """Return integer weights as an array, or raise InvalidInput."""
+    if _is_valid_array(domain, weights):
+        return np.array(weights)
     rows = _rows(domain, weights, "weights")
     _checked_shape(domain, rows)
     for label, row in zip(domain, rows, strict=True):
@@ -249,6 +254,39 @@ def _checked_weights(domain: Domain, weights: Any) -> npt.NDArray[np.int64]:
         if sum(row) != TOTAL:
             raise InvalidInput("TableMechanism", f"the weights of {label!r}", f"sum to 2^{TOTAL_BITS}", sum(row))
     return np.array(rows, dtype=np.int64)
+
+
+def _is_valid_array(domain: Domain, weights: Any) -> bool:
+    """Return whether the weights are an array of 64-bit integers that needs no check of single entries."""
+    if not isinstance(weights, np.ndarray) or weights.dtype != np.int64 or weights.ndim != 2:
+        return False
+    if len(weights) != len(domain) or not 0 < weights.size <= LARGEST_MATRIX:
+        return False
+    # A sum of doubles below 1.5·2^62 shows that the sum of integers has not overflowed.
+    is_small = (weights >= 0).all() and (weights.sum(axis=1, dtype=np.float64) < 1.5 * TOTAL).all()
+    return bool(is_small and (weights.sum(axis=1) == TOTAL).all())
+
+
+def _are_doubles(matrix: Any, values: int) -> bool:
+    """Return whether a matrix is a large array of doubles with one distribution per value."""
+    if not isinstance(matrix, np.ndarray) or matrix.dtype != np.float64 or matrix.ndim != 2 or len(matrix) != values:
+        return False
+    is_large = _SMALL_TABLE < matrix.size <= LARGEST_MATRIX
+    return bool(is_large and (matrix >= 0).all() and (abs(matrix.sum(axis=1) - 1) <= _ROW_TOLERANCE).all())
+
+
+def _rounded_quickly(matrix: npt.NDArray[np.float64], policy: PairwisePolicy) -> npt.NDArray[np.int64] | None:
+    """Round doubles that are mixed with the share 2^-20 of their mean row; return None if that violates the policy.
+
+    Doubles have 53 bits, so the largest entry of a row takes what is missing to 2^62. The exact comparison with the
+    policy decides whether that is good enough.
+    """
+    mixed = matrix + (matrix.mean(axis=0) - matrix) * 2.0**-_SAFE_MIX_BITS
+    mixed /= mixed.sum(axis=1, keepdims=True)
+    weights = np.where(mixed > 0, np.maximum(np.floor(mixed * TOTAL), 1.0), 0.0).astype(np.int64)
+    rows = np.arange(len(weights))
+    weights[rows, weights.argmax(axis=1)] += TOTAL - weights.sum(axis=1)
+    return weights if policy.without_sums().allows_all(weights.T) else None
 
 
 def _checked_prior(domain: Domain, prior: Any) -> npt.NDArray[np.int64]:

@@ -21,6 +21,8 @@ __all__ = ["best_exponential", "exponential", "sharp_exponential", "tight_expone
 _ROW_TOLERANCE = 1e-12
 #: Precision of logarithms of row sums; rounding to the policy corrects the remaining error.
 _SUM_TOLERANCE = 1e-14
+#: Number of entries above which ties in a table are not decided exactly, because that takes long and gains a millionth.
+_LARGE_TABLE = 20_000
 #: Number of bisection steps for the exponent, starting from an interval of length 1/2.
 _HALVINGS = 40
 
@@ -41,14 +43,19 @@ def sharp_exponential(policy: PairwisePolicy) -> TableMechanism:
     The row sums Z usually differ far less than the proof for β = 1/2 allows. The condition is
     ln Z_x' - ln Z_x ≤ (1-β)·E(x,x') for all pairs. If all Z are equal, as on a circle, β = 1.
     """
+    return _table(policy, _sharp(policy))
+
+
+def _sharp(policy: PairwisePolicy) -> Floats:
+    """Return the probabilities of the sharp table."""
     matrix = _symmetric(policy)
     low, high = 0.5, 1.0
     if _fits(matrix, high):
-        return _table(policy, _normalised(matrix, high))
+        return _normalised(matrix, high)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if _fits(matrix, middle) else (low, middle)
-    return _table(policy, _normalised(matrix, low))
+    return _normalised(matrix, low)
 
 
 def _symmetric(policy: PairwisePolicy) -> Floats:
@@ -79,6 +86,12 @@ def tight_exponential(policy: PairwisePolicy) -> TableMechanism:
     level is used fully. On a line this is the truncated geometric mechanism (Ghosh, Roughgarden and Sundararajan 2009);
     for one level between all values it is randomized response.
     """
+    matrix = _tight(policy)
+    return sharp_exponential(policy) if matrix is None else _table(policy, matrix)
+
+
+def _tight(policy: PairwisePolicy) -> Floats | None:
+    """Return the probabilities of the tight table, or None if no weights c ≥ 0 make every row sum to one."""
     matrix = _epsilon_matrix(policy)
     # Values at level zero from one another are treated as one value; several outputs for them would make c ambiguous.
     same = (matrix.codes == 0) & (matrix.codes.T == 0)
@@ -90,12 +103,12 @@ def tight_exponential(policy: PairwisePolicy) -> TableMechanism:
         # c = u/(Σu - 1).
         direction = np.linalg.solve(-np.expm1(-apart), np.ones(len(chosen)))
     except np.linalg.LinAlgError:
-        return sharp_exponential(policy)
+        return None
     weights = direction / (direction.sum() - 1)
-    matrix = np.exp(-apart) * np.maximum(weights, 0.0)
-    if not np.allclose(matrix.sum(axis=1), 1, rtol=0, atol=_ROW_TOLERANCE):
-        return sharp_exponential(policy)
-    return _table(policy, matrix[np.searchsorted(chosen, stands_for)][:, weights > 0])
+    columns = np.exp(-apart) * np.maximum(weights, 0.0)
+    if not np.allclose(columns.sum(axis=1), 1, rtol=0, atol=_ROW_TOLERANCE):
+        return None
+    return np.asarray(columns[np.searchsorted(chosen, stands_for)][:, weights > 0])
 
 
 def best_exponential(policy: PairwisePolicy) -> TableMechanism:
@@ -104,7 +117,18 @@ def best_exponential(policy: PairwisePolicy) -> TableMechanism:
     Tight tables are better at large levels. At small levels they nearly always report an outermost value, which suits
     estimates of a mean but not the frequency of an inner value.
     """
-    return min(sharp_exponential(policy), tight_exponential(policy), key=lambda mechanism: mechanism.risk(1))
+    tables = [table for table in (_sharp(policy), _tight(policy)) if table is not None]
+    return _table(policy, min(tables, key=_risk))
+
+
+def _risk(matrix: Floats) -> float:
+    """Return n·E|p̂-p|² of the efficient estimate at the uniform distribution, in doubles: tr J⁻¹ - 1/k."""
+    law = matrix.mean(axis=0)
+    information = matrix / law @ matrix.T
+    try:
+        return float(np.trace(np.linalg.inv(information))) - 1 / len(matrix)
+    except np.linalg.LinAlgError:
+        return np.inf
 
 
 def _epsilon_matrix(policy: PairwisePolicy) -> EpsilonMatrix:
@@ -127,4 +151,5 @@ def _epsilon_matrix(policy: PairwisePolicy) -> EpsilonMatrix:
 
 def _table(policy: PairwisePolicy, matrix: Floats) -> TableMechanism:
     """Return a matrix as a table that obeys the policy."""
-    return TableMechanism.from_matrix(policy.domain, matrix, policy=policy)
+    is_large = matrix.size > _LARGE_TABLE
+    return TableMechanism.from_matrix(policy.domain, matrix, policy=policy, late=lambda: is_large)
