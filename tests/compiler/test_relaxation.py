@@ -79,6 +79,7 @@ def test_the_bound_of_a_grid_is_within_two_percent(epsilon: str) -> None:
     assert optimum.bound <= optimum.value <= 1.02 * optimum.bound
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 3])
 def test_irregular_distances_have_a_bound(seed: int) -> None:
     """Without limits on the squares, the first products left the program unbounded."""
@@ -99,6 +100,7 @@ def test_an_interrupted_relaxation_has_a_bound_too() -> None:
         assert 1 <= bound <= whole * (1 + 1e-6)
 
 
+@pytest.mark.slow
 def test_clusters_bound_the_whole() -> None:
     """Two lines that do not meet: without rules between them, the bound of their clusters is that of the policy."""
     line = sf.Metric(R(25), "absolute", 1)
@@ -115,6 +117,7 @@ def test_clusters_bound_the_whole() -> None:
     assert both == pytest.approx(alone.bound + 1 / 25 - 1 / 50, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_many_values_have_a_bound_from_clusters() -> None:
     policy = sf.Metric(R(60), "absolute", 2)
     slice_ = Slice.of(policy, uniform(60))

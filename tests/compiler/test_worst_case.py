@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -125,7 +126,22 @@ def test_a_mechanism_of_two_sizes_is_recommended_and_obeys_the_policy() -> None:
     assert "lower bound" in plan.reason
     assert sf.audit(plan.best.mechanism, policy).holds
     assert not sf.audit(plan.best.mechanism, sf.HighLow(policy.domain, range(4), "0.9999")).holds
-    assert "high-low-mixed" not in {row.name for row in sf.plan(policy, 1)}
+
+
+def test_two_sizes_are_compared_for_equally_likely_values_if_they_gain() -> None:
+    policy = sf.HighLow(R(100), range(3), "1.5")
+    plan = sf.plan(policy, 1, max_bits=None)
+    assert plan.best.name == "high-low-mixed"
+    one_size = min(HighLowSubset(policy.domain, range(3), "1.5", d).risk(1) for d in range(1, 3))
+    assert one_size > 1.025 * plan.best.risk
+    assert plan.best.ratio == pytest.approx(1, abs=1e-6)
+    assert sf.audit(plan.best.mechanism, policy).holds
+    assert not sf.audit(plan.best.mechanism, sf.HighLow(policy.domain, range(3), "1.4999")).holds
+    many = sf.HighLow(R(50), range(25), 1)
+    assert "high-low-mixed" not in {row.name for row in sf.plan(many, 1)}
+    named = sf.design(many, mechanism="high-low-mixed")
+    assert isinstance(named, HighLowMixedSubsets)
+    assert named.share == Fraction(1, 2)
 
 
 def test_thousands_of_values_in_unequal_blocks() -> None:

@@ -9,6 +9,7 @@ whose epsilon per step is not small. If there are no rules between clusters at a
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 import numpy.typing as npt
@@ -41,29 +42,30 @@ def trace_of_clusters(
     least_trace
         Function that returns a lower bound for the slice of one cluster.
     deadline
-        Time by which to end; the bound of a cluster that is not reached is 1, the trace without any noise.
+        Time by which to end; the bound of a cluster that is not reached is its trace without any noise.
     cluster_of
         The cluster of each value; clusters of values with small epsilons by default.
     """
     if slice_.epsilons is None:
-        return 1.0
+        return slice_.least_trace
     if cluster_of is None:
         cluster_of = _clusters(slice_.epsilons)
     count = int(cluster_of.max()) + 1
     if count == 1:
-        return 1.0
+        return slice_.least_trace
     total = 0.0
     for number in range(count):
         # Without rules between clusters, a value that does not occur may have no limit. Leaving it out lowers tr J⁻¹.
         members = np.flatnonzero((cluster_of == number) & (slice_.prior > 0))
-        weight, trace = float(slice_.prior[members].sum()), 1.0
-        part = deadline.part(1 / (count - number))
-        if weight > 0 and len(members) > 1 and not part.passed:
-            try:
-                trace = least_trace(slice_.among(members), part)
-            except (OutOfTime, NoAnswer):
-                trace = 1.0
-        total += weight * trace
+        weight, end = float(slice_.prior[members].sum()), deadline.part(1 / (count - number))
+        if not weight:
+            continue
+        part = slice_.among(members)
+        trace = part.least_trace
+        if not part.is_constant and len(members) > 1 and not end.passed:
+            with suppress(OutOfTime, NoAnswer):
+                trace = least_trace(part, end)
+        total += weight * (trace + slice_.squared_mean(members))
     return total
 
 

@@ -1,4 +1,4 @@
-"""The least asymptotic error of estimated frequencies: an A-optimal design over the rays of a policy's cone.
+"""The least asymptotic error of frequencies or answers: an A-optimal design over the rays of a policy's cone.
 
 Consider n reports of a mechanism Q(y|x) = w_y·v_y(x) with v_y·p = 1 and Σ w_y v_y = 1. The efficient estimator has the
 covariance (J⁻¹ - pp')/n with J = Σ_y w_y v_y v_y'. The search minimises tr J⁻¹ - |p|², which is convex in the weights
@@ -9,6 +9,9 @@ w_y·(v_y'N²v_y - λ·v_y) + λ·1 ≤ δ + λ·1, where δ is the greatest v'N
 J⁻¹ ≥ 2·tr N - λ·1 - δ for every mechanism. With N = J⁻¹ and the multipliers λ of the program, this bound equals the
 value if no ray is missing. If the rays can be enumerated, δ is their maximum. Otherwise a relaxation bounds the value
 directly (``relaxation``).
+
+For the answers W·p to a question (``answers``), the search minimises tr(W·J⁻·W') - |W·p|² instead. With N = J⁻·W', the
+bound is 2·tr(W·N) - λ·1 - δ, where δ is the greatest |N'v|² - λ·v.
 
 The same search serves a fixed distribution and one that the program chooses as the least favourable (``worst_case``).
 In the second case rays keep their directions and are rescaled to the slice of the distribution that was chosen last.
@@ -24,7 +27,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Floats
+from sfumato.compiler.solvers.answers import Answers, rays_of_answers
 from sfumato.compiler.solvers.clusters import components, trace_of_clusters
+from sfumato.compiler.solvers.coarsening import LARGEST_FINE, coarse_slice
 from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime
 from sfumato.compiler.solvers.design_weights import LEAST_WEIGHT, DesignWeights, Rounds
 from sfumato.compiler.solvers.interior import minimise
@@ -34,7 +39,7 @@ from sfumato.compiler.solvers.relaxation import least_trace
 from sfumato.compiler.solvers.slice import FRACTION_WITHIN, Slice
 from sfumato.errors import NoMechanism, SolverFailed
 
-__all__ = ["EXHAUSTIVE", "Effort", "Solve", "Solved", "best_design", "least_error", "solve_design"]
+__all__ = ["EXHAUSTIVE", "Effort", "Solve", "Solved", "balanced", "best_design", "least_error", "solve_design"]
 
 
 #: Worth of a ray, relative to the value, at which the search ends; about the precision of the solver.
@@ -51,12 +56,18 @@ _PROGRESS_ROUNDS = 10
 _FIRST_PRECISION, _LAST_PRECISION = 1e-4, 1e-10
 #: Greatest probability of an output, relative to the average weight, below which its ray is dropped between rounds.
 _LIGHT = 0.1
+#: Number of rays per coordinate that are kept in a search for the best answers to a question.
+_KEPT = 12
 #: Factor by which this limit decreases if the other rays do not suffice for a design.
 _LIGHTER = 0.01
 #: Relative distance to the best possible value at which the search ends.
 _ON_TARGET = 2e-5
 #: Maximum number of coordinates for which branch and bound over rays follows the relaxation.
 _FEW_COORDINATES = 10
+#: Maximum number of answers for which it does; each is one direction of the branching.
+_FEW_DIRECTIONS = 2
+#: Relative distance between value and bound at which no other bound is computed.
+_CLOSE = 1e-4
 #: Minimum number of Newton steps of a design, and seconds per step and third power of the number of rays.
 _LEAST_STEPS, _STEP_SECONDS = 8, 1e-10
 #: Fraction of the time for the search if not all rays are known; the rest is for the bound.
@@ -65,7 +76,7 @@ _SEARCH_FRACTION = 0.7
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """The best weights of some rays with v·p = 1, the prices for other rays, and the error tr J⁻¹ - |p|².
+    """The best weights of some rays with v·p = 1, the prices for other rays, and the error tr(W·J⁻·W') - |W·p|².
 
     No mechanism has an error below ``constant`` minus the greatest worth of any ray.
     """
@@ -80,7 +91,7 @@ class Solved:
 class Solve(Protocol):
     """Function that returns the best weights of rays at a distribution, or at one that the program chooses."""
 
-    def __call__(self, rays: Floats, prior: Floats, deadline: Deadline, *, precision: float) -> Solved:
+    def __call__(self, slice_: Slice, rays: Floats, deadline: Deadline, *, precision: float) -> Solved:
         """Return the weights; raise OutOfTime at the deadline."""
 
 
@@ -128,6 +139,9 @@ def best_design(
     first = deadline.extended(GRACE)
     everything = slice_.all_vertices(deadline)
     rays = slice_.first_rays(first) if slice_.size > 1 else slice_.axis_vertices()
+    if slice_.answers is not None and slice_.ray_search is not None and slice_.epsilons is not None:
+        proposed = rays_of_answers(slice_.answers, slice_.epsilons)
+        warm = proposed if warm is None else np.concatenate([warm, proposed])
     if warm is not None and len(warm):
         rays = distinct(np.concatenate([rays, scaled(warm, slice_.prior)]))
     if slice_.within is not None:
@@ -147,14 +161,16 @@ def best_design(
     if everything is None and effort.target > 0:
         bound = effort.target  # another method has proven it
     elif everything is None:
-        used = search.used
-        bound = _bound_on_trace(slice_, search.rays, solved.weights, deadline) - float(slice_.prior @ slice_.prior)
-        if slice_.size <= _FEW_COORDINATES:
-            start = used[int(solved.pricing.of(used).argmax())]
-            most, _ = greatest(slice_, solved.pricing, start, deadline, _TOLERANCE * solved.value)
-            bound = max(bound, solved.constant - most)
-    # Without any noise tr J⁻¹ is one. For many coordinates, or without time for more, this is the only bound.
-    bound = max(bound, 1 - float(slice_.prior @ slice_.prior))
+        few = len(solved.pricing.directions) <= _FEW_DIRECTIONS
+        if few:
+            bound = _bound_by_branching(slice_, search, deadline)
+        if bound < solved.value * (1 - _CLOSE):
+            trace = _bound_on_trace(slice_, search.rays, solved.weights, deadline)
+            bound = max(bound, trace - slice_.offset)
+        if slice_.size <= _FEW_COORDINATES and not few:
+            bound = max(bound, _bound_by_branching(slice_, search, deadline))
+    # The error without any noise. For many coordinates, or without time for more, this is the only bound.
+    bound = max(bound, slice_.least_trace - slice_.offset)
     complete = everything is not None
     design = DesignWeights(
         search.rays, solved.weights, solved.value, min(bound, solved.value), complete, in_time=search.done
@@ -162,20 +178,30 @@ def best_design(
     return design.used(), slice_.prior
 
 
+def _bound_by_branching(slice_: Slice, search: _Search, deadline: Deadline) -> float:
+    """Return a lower bound on the error of every design, from the greatest worth of any ray."""
+    solved, used = search.solved, search.used
+    start = used[int(solved.pricing.of(used).argmax())]
+    most, _ = greatest(slice_, solved.pricing, start, deadline, _TOLERANCE * solved.value)
+    return solved.constant - most
+
+
 def _bound_on_trace(slice_: Slice, rays: Floats, weights: Floats, deadline: Deadline) -> float:
     """Return a lower bound on tr J⁻¹ of every design, by a relaxation, or by clusters of values.
 
     Values without rules between them form clusters, and so do many values.
     """
+    coarse = coarse_slice(slice_) if slice_.size > LARGEST_FINE else None
+    if coarse is not None:
+        return best_design(coarse, deadline, effort=_QUICK)[0].bound
     parts: npt.NDArray[np.int64] | None = components(slice_)
     if parts is not None and not parts.any():
         bound, parts = least_trace(slice_, rays, weights, deadline), None
-        if bound > 1:
+        if bound > slice_.least_trace:
             return bound
 
     def trace_of(part: Slice, end: Deadline) -> float:
-        design, prior = best_design(part, end, effort=_QUICK)
-        return design.bound + float(prior @ prior)
+        return best_design(part, end, effort=_QUICK)[0].bound + part.offset
 
     return trace_of_clusters(slice_, trace_of, deadline, parts)
 
@@ -199,7 +225,7 @@ class _Search:
 
     def run(self, first: Deadline, deadline: Deadline, rounds: Rounds | None) -> None:
         """Run rounds until none improves the design or the deadline passes; the first round ends at ``first``."""
-        self.solved = self._solve(self.rays, self.slice_.prior, first, precision=self._precision)
+        self.solved = self._solve(self.slice_, self.rays, first, precision=self._precision)
         most = self._effort.most_rounds
         while True:
             new = self._round()
@@ -225,7 +251,7 @@ class _Search:
         self.solved, self.slice_, self.rays, self.used = self._best
         if self.done and self._precision > _LAST_PRECISION:
             with suppress(SolverFailed):
-                self.solved = self._solve(self.rays, self.slice_.prior, deadline, precision=_LAST_PRECISION)
+                self.solved = self._solve(self.slice_, self.rays, deadline, precision=_LAST_PRECISION)
                 self._round()
 
     def _improve(self, candidates: Floats, deadline: Deadline) -> None:
@@ -242,7 +268,7 @@ class _Search:
     def _weigh(self, rays: Floats, candidates: Floats, deadline: Deadline, precision: float) -> None:
         """Find the best weights of rays and candidates together."""
         rays = distinct(np.concatenate([rays, candidates]))
-        self.solved = self._solve(rays, self.slice_.prior, deadline, precision=precision)
+        self.solved = self._solve(self.slice_, rays, deadline, precision=precision)
         self.rays = rays
 
     def _round(self) -> bool:
@@ -251,7 +277,11 @@ class _Search:
         self.rays = scaled(self.rays, self.slice_.prior)
         weights = self.solved.weights
         used = weights > LEAST_WEIGHT
-        if self.slice_.ray_search is not None:
+        answers = self.slice_.answers
+        if answers is not None and len(answers.rows) <= self.slice_.size // 2:
+            # A few rays suffice for a few answers. The others keep the prices from changing much between rounds.
+            used[np.argsort(-weights, kind="stable")[: _KEPT * self.slice_.size]] = True
+        elif self.slice_.ray_search is not None:
             # Every value has its reports from some rays; a ray with a small part in each of them is dropped.
             used &= weights * self.rays.max(axis=1) > self._light / len(weights)
         self.used = self.rays[used]
@@ -304,21 +334,22 @@ def scaled(rays: Floats, prior: Floats) -> Floats:
 
 
 def least_error(
-    rays: Floats, prior: Floats, deadline: Deadline = NEVER, *, precision: float = _LAST_PRECISION
+    slice_: Slice, rays: Floats, deadline: Deadline = NEVER, *, precision: float = _LAST_PRECISION
 ) -> Solved:
-    """Return the best weights at a fixed distribution."""
-    weights, pricing, constant, value = solve_design(rays, deadline, precision)
-    return Solved(weights, pricing, constant - float(prior @ prior), value - float(prior @ prior), prior)
+    """Return the best weights at the distribution of a slice."""
+    weights, pricing, constant, value = solve_design(rays, deadline, precision, slice_.answers)
+    return Solved(weights, pricing, constant - slice_.offset, value - slice_.offset, slice_.prior)
 
 
 def solve_design(
-    rays: Floats, deadline: Deadline = NEVER, precision: float = _LAST_PRECISION
+    rays: Floats, deadline: Deadline = NEVER, precision: float = _LAST_PRECISION, answers: Answers | None = None
 ) -> tuple[Floats, Pricing, float, float]:
     """Return the best weights, the prices for other rays, the bound plus the greatest worth, and the value.
 
     Raise OutOfTime at the deadline, because weights that have not converged do not form a mechanism.
     """
     count, size = rays.shape
+    factor = None if answers is None else answers.factor()
     if not deadline.fits(_LEAST_STEPS * _STEP_SECONDS * count**2 * (count + 3 * size)):
         raise OutOfTime
 
@@ -329,21 +360,25 @@ def solve_design(
             inverse: Floats = np.linalg.inv(information).astype(np.float64)
         except np.linalg.LinAlgError:
             return None
-        turned = rays @ inverse
-        hessian = 2 * (turned @ rays.T) * (turned @ turned.T)
-        return float(np.trace(inverse)), -np.sum(turned**2, axis=1), hessian
+        half = rays @ inverse
+        turned = half if factor is None else half @ factor.T
+        value = np.trace(inverse) if factor is None else np.einsum("ij,ij->", factor @ inverse, factor)
+        hessian = 2 * (half @ rays.T) * (turned @ turned.T)
+        return float(value), -np.sum(turned**2, axis=1), hessian
 
     start = np.full(count, 1 / count)
     solution = minimise(inverse_trace, rays.T, np.ones(size), None, start, precision, deadline)
     if not solution.converged:
         raise OutOfTime
-    weights = _balanced(solution.x, rays)
+    weights = balanced(solution.x, rays)
     inverse: Floats = np.linalg.inv((rays * weights[:, None]).T @ rays).astype(np.float64)
-    pricing = sum_of_squares(inverse, solution.equations)
-    return weights, pricing, float(2 * np.trace(inverse) - solution.equations.sum()), float(np.trace(inverse))
+    directions = inverse if answers is None else answers.rows @ inverse
+    value = float(np.trace(inverse) if answers is None else np.einsum("ij,ij->", directions, answers.rows))
+    pricing = sum_of_squares(directions, solution.equations)
+    return weights, pricing, 2 * value - float(solution.equations.sum()), value
 
 
-def _balanced(weights: Floats, rays: Floats) -> Floats:
+def balanced(weights: Floats, rays: Floats) -> Floats:
     """Return weights with Σ w·v = 1, changed in proportion to themselves; the solver leaves a small difference."""
     weighted = rays * weights[:, None]
     change = weighted @ np.linalg.solve(weighted.T @ rays, 1 - weighted.sum(axis=0))

@@ -7,18 +7,19 @@ w_y·v_y(x) with v_y·p = 1:
 - the mean squared error of a number a(x), estimated by its posterior mean, is E[a²] - Σ w·(Σ_x p_x a_x v_x)²;
 - the loss of the best decision is Σ w·min_d Σ_x p_x L(x, d) v_x.
 
-The error of estimated frequencies is not a sum over rays (see ``estimation``).
+The error of estimated frequencies or answers is not a sum over rays (see ``estimation``).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from sfumato._core import Floats, quantity
+from sfumato.compiler.solvers.answer_errors import error_of_answers, worst_error_of_answers
 from sfumato.compiler.solvers.deadline import NEVER, Deadline
 from sfumato.compiler.solvers.estimation import Solved, least_error
 from sfumato.compiler.solvers.pricing import Pricing, sum_of_squares
@@ -28,6 +29,7 @@ from sfumato.compiler.solvers.worst_case import least_worst_error
 from sfumato.domain import Domain, align_table, read_numbers, unaligned_table
 from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms import Mechanism
+from sfumato.questions import Frequencies, Question, read_question
 
 __all__ = [
     "Estimation",
@@ -175,38 +177,73 @@ class Goal(ABC):
 
 
 class Estimation(Goal):
-    """Design goal: the least expected squared error of all estimated frequencies, at the prior.
+    """Design goal: the least expected squared error of the answers to a question, at the prior.
 
     Pass it to :func:`optimal`, :func:`plan` or :func:`design` as ``utility``; the name ``"estimation"`` means the same.
-    The prior p is the ``prior`` argument of that call. A mechanism designed for this goal stores p. If values follow p,
-    the mechanism's unbiased estimator has the least asymptotic variance.
+    By default the question is the frequency of every value. The prior p is the ``prior`` argument of that call. A
+    mechanism designed for this goal stores p. If values follow p, the mechanism's unbiased estimator has the least
+    asymptotic variance.
+
+    Parameters
+    ----------
+    question
+        The :class:`Question`, by default :class:`Frequencies`. The argument ``question`` of :func:`optimal`,
+        :func:`plan` and :func:`design` means the same.
 
     Notes
     -----
-    The value is the limit of n·E|p̂ - p|² for n reports as n grows, where p̂ is the estimate with the least asymptotic
-    variance. It equals tr J⁻¹ - |p|². Here J = Σ_y q_y q_y' / (p·q_y) is a k × k information matrix, and q_y is the
-    column Q(y|·) of the output probabilities.
+    The value is the limit of n·E|W·(p̂ - p)|² for n reports as n grows. Here W·p are the answers (W is the identity for
+    frequencies), and p̂ is the estimate with the least asymptotic variance. The value equals tr(W·J⁻·W') - |W·p|², where
+    J = Σ_y q_y q_y' / (p·q_y) is a k × k information matrix, J⁻ is its pseudo-inverse, and q_y is the column Q(y|·) of
+    the output probabilities. It is infinite if W is not in the range of J, because then no unbiased estimate exists.
 
     Examples
     --------
-    >>> from sfumato import Domain, Uniform, optimal
-    >>> result = optimal(Uniform(Domain.range(3), 1), Estimation())
+    >>> from sfumato import Domain, Mean, Uniform, optimal
+    >>> policy = Uniform(Domain.range(3), 1)
+    >>> result = optimal(policy, Estimation())
     >>> result.utility, round(result.value, 3)
     ('estimation', 5.027)
+    >>> round(optimal(policy, Estimation(Mean())).value, 3)
+    4.572
     """
 
     name = "estimation"
     small_is_good = True
 
-    def solve(self, rays: Floats, prior: Floats, deadline: Deadline = NEVER, *, precision: float = 1e-10) -> Solved:
+    def __init__(self, question: Question | None = None) -> None:
+        #: The question; None for all frequencies.
+        self.question = None if isinstance(question, Frequencies) else question
+
+    def checked(self, domain: Domain) -> Self:
+        if self.question is None:
+            return self
+        return type(self)(self.question.checked(domain))
+
+    def answers(self, prior: Floats) -> Floats | None:
+        """Return the matrix W of the question; None for all frequencies.
+
+        Parameters
+        ----------
+        prior
+            The distribution of values, shape (k,), in domain order.
+
+        Returns
+        -------
+        numpy.ndarray or None
+            One row per answer and one column per value.
+        """
+        return None if self.question is None else self.question.matrix(prior)
+
+    def solve(self, slice_: Slice, rays: Floats, deadline: Deadline = NEVER, *, precision: float = 1e-10) -> Solved:
         """Return the probabilities of given outputs that minimise the error (a step of the search).
 
         Parameters
         ----------
+        slice_
+            The set of likelihood vectors that the policy allows, as the search represents it (internal).
         rays
             The likelihood vector v of each output, one per row, scaled so that v·p = 1.
-        prior
-            The distribution p, with one entry per column of ``rays``.
         deadline
             Time by which the solver must finish.
         precision
@@ -222,11 +259,21 @@ class Estimation(Goal):
         OutOfTime
             If the deadline passes first.
         """
-        return least_error(rays, prior, deadline, precision=precision)
+        return least_error(slice_, rays, deadline, precision=precision)
 
     def value(self, matrix: Floats, prior: Floats) -> float:
-        singular_values = _information(matrix, prior)
-        return float(np.sum(singular_values**-2.0) - prior @ prior) if len(singular_values) else np.inf
+        law = prior @ matrix
+        left, sizes, _ = np.linalg.svd(matrix[:, law > 0] / np.sqrt(law[law > 0]), full_matrices=False)
+        positive = sizes > _LEAST_CONDITION * sizes[0]  # their squares are the eigenvalues of J
+        answers = self.answers(prior)
+        if answers is None:
+            complete = np.count_nonzero(positive) == len(prior)
+            return float(np.sum(sizes**-2.0) - prior @ prior) if complete else np.inf
+        turned = answers @ left[:, positive]
+        distance = np.abs(answers - turned @ left[:, positive].T).max()
+        if distance > _LEAST_CONDITION * np.abs(answers).max():
+            return np.inf
+        return float(np.sum((turned / sizes[positive]) ** 2) - np.sum((answers @ prior) ** 2))
 
     def value_of(self, mechanism: Mechanism, prior: Floats) -> float:
         error = self.error_of(mechanism, prior)
@@ -235,7 +282,7 @@ class Estimation(Goal):
         return error
 
     def error_of(self, mechanism: Mechanism, prior: Floats) -> float:
-        """Return the expected squared error of a mechanism's unbiased estimate from one report.
+        """Return the expected squared error of a mechanism's unbiased answers from one report.
 
         Parameters
         ----------
@@ -247,16 +294,17 @@ class Estimation(Goal):
         Returns
         -------
         float
-            The expected squared l2 error of all frequencies. For n reports, divide it by n.
+            The expected squared l2 error of all answers. For n reports, divide it by n.
         """
-        return mechanism.risk(1, prior)
+        answers = self.answers(prior)
+        return mechanism.risk(1, prior) if answers is None else error_of_answers(mechanism, answers, prior)
 
     def bound(self, optimum: float, slice_: Slice, prior: Floats) -> float:  # noqa: ARG002
-        return np.inf if slice_.merges else optimum
+        return np.inf if slice_.merges and slice_.answers is None else optimum
 
 
 class WorstEstimation(Estimation):
-    """Design goal: the least worst-case squared error of all estimated frequencies, over all distributions of values.
+    """Design goal: the least worst-case squared error of the answers to a question, over all distributions of values.
 
     Pass it to :func:`optimal`, :func:`plan` or :func:`design` as ``utility``, without ``prior``; the name
     ``"worst-estimation"`` means the same. The search finds the mechanism together with its least favourable
@@ -264,6 +312,11 @@ class WorstEstimation(Estimation):
     unbiased at every distribution, and has the least variance at the stored one.
 
     The value is n times the expected squared l2 error from n reports at the least favourable distribution.
+
+    Parameters
+    ----------
+    question
+        The :class:`Question`, by default :class:`Frequencies`.
 
     Examples
     --------
@@ -277,25 +330,20 @@ class WorstEstimation(Estimation):
 
     def solve(
         self,
+        slice_: Slice,
         rays: Floats,
-        prior: Floats,  # noqa: ARG002
         deadline: Deadline = NEVER,
         *,
         precision: float = 1e-10,  # noqa: ARG002
     ) -> Solved:
-        return least_worst_error(rays, deadline)
+        return least_worst_error(slice_, rays, deadline)
 
-    def error_of(self, mechanism: Mechanism, prior: Floats) -> float:  # noqa: ARG002
-        return mechanism.worst_risk(1)
+    def answers(self, prior: Floats) -> Floats | None:  # noqa: ARG002
+        return None if self.question is None else self.question.matrix()
 
-
-def _information(matrix: Floats, prior: Floats) -> Floats:
-    """Return the singular values of Q/√law, whose squares are the eigenvalues of J; an empty array if J is singular."""
-    law = prior @ matrix
-    singular_values = np.linalg.svd(matrix[:, law > 0] / np.sqrt(law[law > 0]), compute_uv=False)
-    if len(singular_values) < len(prior) or singular_values[-1] <= _LEAST_CONDITION * singular_values[0]:
-        return np.zeros(0)
-    return np.asarray(singular_values)
+    def error_of(self, mechanism: Mechanism, prior: Floats) -> float:
+        answers = self.answers(prior)
+        return mechanism.worst_risk(1) if answers is None else worst_error_of_answers(mechanism, answers)
 
 
 class SumGoal(Goal):
@@ -362,7 +410,7 @@ class SquaredError(SumGoal):
 
     Pass it to :func:`optimal`, :func:`plan` or :func:`design` as ``utility``. The name ``"mmse"`` means
     ``SquaredError()``. Values X are drawn from the ``prior`` argument of that call. The error is that of one person's
-    score from that person's report.
+    score from that person's report. To learn the mean of scores over all people, use the question :class:`Mean`.
 
     Parameters
     ----------
@@ -389,11 +437,11 @@ class SquaredError(SumGoal):
 
     def checked(self, domain: Domain) -> SquaredError:
         argument = self._numbers_argument
-        if argument is None and not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in domain.labels):
+        if argument is None and (not domain.is_numeric or domain.missing is not None):
             hint = "For other labels, pass utility=SquaredError(numbers) with one number per value."
-            raise InvalidInput("utility 'mmse'", "the labels of the domain", "be numbers", domain.labels[0], hint=hint)
+            raise InvalidInput("utility 'mmse'", "the labels of the domain", "be numbers", domain.labels[-1], hint=hint)
         fitted = SquaredError(argument)
-        numbers = domain.labels if argument is None else argument
+        numbers = domain.numeric_values if argument is None else argument
         fitted.numbers = read_numbers(domain, numbers, "SquaredError", "numbers", absent=0.0)
         return fitted
 
@@ -546,8 +594,17 @@ def goal_of(utility: str | Goal, domain: Domain) -> Goal:
     return read_goal("goal_of", utility, domain)
 
 
-def read_goal(subject: str, utility: str | Goal, domain: Domain) -> Goal:
-    """Return the goal that a utility names, fitted to a domain; errors name the function ``subject``."""
+def read_goal(subject: str, utility: str | Goal, domain: Domain, question: Question | str | None = None) -> Goal:
+    """Return the goal that a utility names, fitted to a domain; errors name the function ``subject``.
+
+    A question other than None is the question of an estimation goal.
+    """
+    if question is not None:
+        goal = read_goal(subject, utility, domain)
+        if not isinstance(goal, Estimation) or goal.question is not None:
+            must = "be left out unless the utility is 'estimation' or 'worst-estimation'"
+            raise InvalidInput(subject, "question", must, question)
+        return type(goal)(read_question(subject, question, domain))
     if isinstance(utility, Goal):
         return utility.checked(domain)
     if utility not in _NAMED:

@@ -8,11 +8,14 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
 from sfumato._core import ZERO, Floats, ProgressCallback, checked_count, checked_type
+from sfumato.compiler.classes import Classes
 from sfumato.compiler.known_bounds import known_optimum
+from sfumato.compiler.solvers.answers import Answers
 from sfumato.compiler.solvers.deadline import GRACE, Deadline, OutOfTime, one_thread
 from sfumato.compiler.solvers.design_weights import DesignWeights, Rounds, count_rounds
 from sfumato.compiler.solvers.estimation import EXHAUSTIVE, Effort, best_design, scaled
@@ -27,9 +30,10 @@ from sfumato.compiler.solvers.utilities import Utility
 from sfumato.compiler.solvers.worst_case import LEAST_PROBABILITY
 from sfumato.compiler.warm_starts import warm_rays
 from sfumato.domain import Frequencies, checked_distribution
-from sfumato.errors import InvalidInput
+from sfumato.errors import InvalidInput, NoAnswer
 from sfumato.mechanisms import TableMechanism
 from sfumato.policy import ChiSquare, PairwisePolicy, Policy, Prior, Secret
+from sfumato.questions import Question
 
 __all__ = ["DEFAULT_SECONDS", "optimal", "optimal_until"]
 
@@ -72,6 +76,7 @@ def optimal(
     policy: Policy,
     utility: str | Goal = "estimation",
     *,
+    question: Question | str | None = None,
     prior: Frequencies | None = None,
     max_seconds: float | None = None,
     max_outputs: int | None = None,
@@ -98,6 +103,9 @@ def optimal(
         - ``"mmse"``: mean squared error of the label of one person, estimated from the report; labels must be numbers;
         - a :class:`SquaredError`: the same for a numeric score of your choice;
         - an :class:`ExpectedLoss`: loss of a decision that is taken from one report.
+    question
+        What is to be learned, for ``"estimation"`` or ``"worst-estimation"``: a :class:`Question` such as
+        :class:`Mean`, or its name. The error is then that of the answers. By default, all frequencies.
     prior
         Distribution of values that the design assumes: a sequence in domain order, or a mapping or pandas Series with
         the values as labels. The default is the prior of the policy if it is a :class:`Prior`, otherwise the uniform
@@ -152,7 +160,8 @@ def optimal(
     effort = Effort(most_rounds=max_rounds)
     with one_thread():
         stored = SearchCache.read("optimal", cache)
-        return optimal_until(Deadline(limit), policy, utility, prior, max_outputs, progress, effort, stored)
+        goal = read_goal("optimal", utility, policy.domain, question)
+        return optimal_until(Deadline(limit), policy, goal, prior, max_outputs, progress, effort, stored)
 
 
 def optimal_until(
@@ -198,13 +207,23 @@ def _searched(
     """Search for the best mechanism at the stated distribution until a deadline."""
     latest = deadline.extended(_LATE * deadline.left + GRACE)
     size = len(policy.domain)
+    if isinstance(goal, Estimation) and size == 1:
+        goal = type(goal)()  # all answers are known, as the frequency is
     if isinstance(goal, ExpectedLoss) and isinstance(policy, PairwisePolicy) and size > FEW_VALUES:
         optimum = _decided(policy, goal, stated, deadline, max_outputs, progress)
         if optimum is not None:
             return optimum
+    if isinstance(goal, Estimation) and goal.question is not None:
+        classes = Classes.of(policy, goal.question.matrix(stated))
+        if classes is not None:
+            return _classified(classes, deadline, policy, goal, stated, max_outputs, progress, effort)
     if not latest.fits(_SLICE_SECONDS * size**2):
         raise OutOfTime
     slice_, design_prior = _sliced(policy, stated, goal)
+    if isinstance(goal, Estimation) and (answers := goal.answers(stated)) is not None:
+        slice_.answers = Answers.of(answers, slice_.group_of, slice_.prior)
+        if slice_.answers is None:
+            return _unanswerable(policy, goal, stated, deadline)
     if latest.passed:
         raise OutOfTime
     if max_outputs is not None and max_outputs < slice_.size:
@@ -215,11 +234,19 @@ def _searched(
     reserve = min(_rounding_seconds(policy, expected_outputs), _MOST_ROUNDING * deadline.left)
     search, rounds = deadline.part(1.0, reserve=reserve), count_rounds(progress)
     if isinstance(goal, Estimation):
-        if slice_.is_coarse:
+        is_infinite = slice_.answers is None and _has_equal_values(policy)
+        if slice_.is_coarse and not is_infinite:
             raise numerical_error("the error of the best mechanism cannot be computed")
         if known is not None and stated is design_prior and not isinstance(goal, WorstEstimation):
             effort = replace(effort, target=known)
-        design, prior = _designed(slice_, goal, search, max_outputs, rounds, effort, warm)
+        try:
+            design, prior = _designed(slice_, goal, search, max_outputs, rounds, effort, warm)
+        except NoAnswer as error:
+            if isinstance(error, OutOfTime) or not is_infinite:
+                raise
+            # The error is infinite in any case, so epsilons that are too small for doubles may count as 0.
+            slice_ = Slice.of(policy, design_prior, max(_SMALL_EPSILONS))
+            design, prior = _designed(slice_, goal, search, max_outputs, rounds, effort, None)
         if isinstance(goal, WorstEstimation):
             stated = design_prior = design_prior * (prior / slice_.prior)[slice_.group_of]
     else:
@@ -259,6 +286,30 @@ def _searched(
     if not goal.small_is_good and slice_.size > 1 and bound <= resolution:
         return replace(optimum, bound=resolution)  # the information is positive but below double precision
     return replace(optimum, status="optimal") if is_proven else optimum
+
+
+def _classified(
+    classes: Classes,
+    deadline: Deadline,
+    policy: Policy,
+    goal: Estimation,
+    stated: Floats,
+    max_outputs: int | None,
+    progress: ProgressCallback | None,
+    effort: Effort,
+) -> Optimum:
+    """Search for the best mechanism over classes of values that the question does not distinguish."""
+    over_classes = type(goal)(classes.question.checked(classes.policy.domain))
+    optimum = _searched(deadline, classes.policy, over_classes, classes.together(stated), max_outputs, progress, effort)
+    prior = classes.spread(optimum.prior) if isinstance(goal, WorstEstimation) else stated
+    mechanism = classes.expand(cast("TableMechanism", optimum.mechanism), policy.domain, prior)
+    return replace(optimum, mechanism=mechanism, prior=prior, seconds=deadline.spent)
+
+
+def _unanswerable(policy: Policy, goal: Estimation, prior: Floats, deadline: Deadline) -> Optimum:
+    """Return a constant mechanism, because a question distinguishes values that the policy does not."""
+    constant = TableMechanism.from_matrix(policy.domain, np.ones((len(policy.domain), 1)), policy=policy)
+    return Optimum(constant, goal.name, True, prior, math.inf, math.inf, "optimal", seconds=deadline.spent)
 
 
 def _decided(
@@ -309,6 +360,11 @@ def _sliced(policy: Policy, prior: Floats, goal: Goal) -> tuple[Slice, Floats]:
     return (slice_, floored) if nearest < _BOUNDED else (Slice.of(policy, prior), prior)
 
 
+def _has_equal_values(policy: Policy) -> bool:
+    """Return whether an epsilon of 0 between values makes some of them indistinguishable, so the error is infinite."""
+    return isinstance(policy, PairwisePolicy) and int(groups(policy).max()) + 1 < len(policy.domain)
+
+
 def _bound_at(prior: Floats, goal: Goal, bound: float, slice_: Slice, floored: Floats, deadline: Deadline) -> float:
     """Return a bound on every mechanism at p, from the bound at p with small probabilities raised."""
     if isinstance(goal, SumGoal):
@@ -319,10 +375,13 @@ def _bound_at(prior: Floats, goal: Goal, bound: float, slice_: Slice, floored: F
     free = np.array([group_prior @ slice_.farthest(axis[None])[0] < _BOUNDED for axis in np.eye(slice_.size)])
     rest = slice_.without(free, group_prior)
     mass = float(group_prior[~free].sum())
-    least = 1.0  # tr J⁻¹ without any noise, a valid bound if the time runs out
-    with suppress(OutOfTime):
-        least = best_design(rest, deadline)[0].bound + float(rest.prior @ rest.prior)
-    return goal.bound(mass * least - float(prior @ prior), slice_, prior)
+    least = rest.least_trace  # a valid bound if the time runs out
+    if not rest.is_constant:
+        with suppress(OutOfTime):
+            least = best_design(rest, deadline)[0].bound + rest.offset
+    there = slice_.at(group_prior)
+    least += there.squared_mean(np.flatnonzero(~free))
+    return goal.bound(mass * least - there.offset, slice_, prior)
 
 
 def _rounded(
@@ -372,14 +431,14 @@ def _known(
     """Return a bound that needs no search, and likelihood vectors over the groups of the slice to start from."""
     if slice_.ray_search is None and not isinstance(policy, Prior):
         return None, None  # all rays are enumerated, or the rules have no symmetric form
-    bound, orbits = known_optimum(policy, goal, prior, deadline)
+    bound, orbits = (None, None) if slice_.answers is not None else known_optimum(policy, goal, prior, deadline)
     if bound is not None and not 0 < bound < math.inf:
         bound = None
     rays, limit = np.zeros((0, len(policy.domain))), min(_WARM * slice_.size, _MOST_WARM)
     if orbits is not None and orbits.orbits and isinstance(goal, Estimation):
         rays = orbits.rays(images=max(1, limit // len(orbits.orbits)))[0]
     elif isinstance(goal, Estimation) and slice_.size > _WARM_SIZE and not deadline.passed:
-        rays = warm_rays(policy, limit)
+        rays = warm_rays(policy, limit, goal.question)
     first = np.unique(slice_.group_of, return_index=True)[1]
     rays = rays[:, first]
     return bound, rays[(rays @ slice_.prior) > 0] if len(rays) else None
@@ -398,7 +457,7 @@ def _designed(
     design, prior = best_design(slice_, deadline, rounds, goal.solve, warm=warm, effort=effort)
     while max_outputs is not None and len(design.weights) > max_outputs:
         rays = design.rays[np.argsort(design.weights)[_dropped(design, max_outputs, deadline) :]]
-        solved = goal.solve(rays, prior)
+        solved = goal.solve(slice_.at(prior), rays)
         prior = solved.prior
         design = replace(design, rays=scaled(rays, prior), weights=solved.weights, complete=False).used()
     return design, prior

@@ -9,6 +9,9 @@ part of λp' - Σ y_ij·r_i r_j'. Every design therefore has tr J⁻¹ ≥ 2·tr
 bounded by the limits of the entries of J, so the bound holds also before the method has converged. With N scaled by its
 best factor, the bound is (tr N)²/(λ·1 + rest).
 
+For answers W·p, the program minimises tr(W·J⁻¹·W') instead, with a small multiple of the identity added to W'W, and the
+certificate uses N = W·J⁻¹ in the same way.
+
 Two devices make the bound stronger and the program smaller:
 
 * Under a pairwise policy, the greatest coordinate m = max v_x is one more coordinate of the cone (*lifting*): v_x ≤ m ≤
@@ -27,6 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Floats, import_late
+from sfumato.compiler.solvers.answers import Answers
 from sfumato.compiler.solvers.deadline import Deadline, OutOfTime
 from sfumato.compiler.solvers.interior import minimise
 from sfumato.compiler.solvers.local_search import independent_rules
@@ -62,34 +66,42 @@ _LIFTED = 1.6
 _SQUARES = (0.6, 0.8, 0.9, 1.0, 1.1, 1.25, 1.6)
 #: Fraction of moments inside the cone at the start, where all products are positive.
 _INSIDE = 0.1
+#: Multiples δ of the identity in the program for answers, relative to W'W: the last one first, another if it fails.
+_REGULAR = (1e-4, 1e-6)
 #: Fraction of the time for symmetries.
 _SYMMETRY_FRACTION = 0.1
 
 
 def least_trace(slice_: Slice, rays: Floats, weights: Floats, deadline: Deadline) -> float:
-    """Return a lower bound on tr J⁻¹ of every design, given some design of the slice.
+    """Return a lower bound on tr(W·J⁻·W') of every design, given some design of the slice.
 
     Every round yields a bound, including one that the deadline interrupts, and further rounds improve it. Without time
-    for a round, or with too many rules, the bound is 1, the trace without any noise.
+    for a round, or with too many rules, the bound is the trace without any noise.
     """
+    noiseless = slice_.least_trace
     rules = len(slice_.rows) if slice_.epsilons is None else int(slice_.independent.sum())
     if rules + 2 * slice_.size > _MOST_FACES:
-        return 1.0
+        return noiseless
     try:
         cone = _cone(slice_, rays, deadline)
     except OutOfTime:
-        return 1.0
+        return noiseless
     if cone.variables > _MOST_VARIABLES or not deadline.fits(_seconds(cone)):
-        return 1.0
+        return noiseless
     lifted = cone.lifted(rays)
     moments = (lifted * weights[:, None]).T @ lifted
-    program, products = _Program(cone, slice_.prior, moments), _Products(cone, slice_.prior, moments)
-    bound, before = 1.0, 0.0  # the first rounds may have too few products to exceed 1
+    factors = [np.eye(slice_.size)] if slice_.answers is None else [slice_.answers.factor(d) for d in _REGULAR]
+    program = _Program(cone, slice_.prior, moments, slice_.answers, factors.pop())
+    products = _Products(cone, slice_.prior, moments)
+    bound, before = noiseless, 0.0  # the first rounds may have too few products to exceed it
     while not deadline.passed:
         try:
             reached, moments = program.solve(products.rows(), deadline)
         except SolverFailed:
-            break
+            if not factors:
+                break
+            program.factor = factors.pop()
+            continue
         bound = max(bound, reached)
         if not products.add_violated(moments) or reached < before * (1 + _LEAST_GAIN):
             break
@@ -160,7 +172,8 @@ def _cone(slice_: Slice, rays: Floats, deadline: Deadline) -> _Cone:
         faces = (faces / np.where(lengths > 0, lengths, 1.0))[lengths[:, 0] > 1e-12 * lengths.max()]
         inner = np.concatenate([rays, np.ones((1, size)) / slice_.prior.sum()])
         return _Cone(faces, np.arange(len(faces)), inner, limits, pair_orbits(size, []))
-    generators = automorphisms(between, slice_.prior, deadline.part(_SYMMETRY_FRACTION))
+    square = None if slice_.answers is None else slice_.answers.square
+    generators = automorphisms(between, slice_.prior, deadline.part(_SYMMETRY_FRACTION), square)
     over: npt.NDArray[np.bool_] = np.asarray(np.isfinite(between).all(axis=1))
     epsilons = between
     if _is_worth_lifting(between[over]):
@@ -283,10 +296,16 @@ class _Products:
 
 
 class _Program:
-    """Minimise tr J⁻¹ over matrices that are constant on orbits, with J·p = 1 and non-negative products."""
+    """Minimise tr(F·J⁻¹·F') over matrices that are constant on orbits, with J·p = 1 and non-negative products.
 
-    def __init__(self, cone: _Cone, prior: Floats, moments: Floats) -> None:
+    F'F is W'W for the answers W, plus a small multiple of the identity, or the identity for frequencies.
+    """
+
+    def __init__(self, cone: _Cone, prior: Floats, moments: Floats, answers: Answers | None, factor: Floats) -> None:
         self._cone, size = cone, len(prior)
+        self._rows = np.eye(size) if answers is None else answers.rows
+        #: The matrix F.
+        self.factor = factor
         self._orbits = cone.orbits[:size, :size]
         rows = np.zeros((size, cone.variables))
         np.add.at(rows, (np.arange(size)[:, None], self._orbits), prior)
@@ -310,22 +329,25 @@ class _Program:
         products = products[inside > 1e-13 * inside.max()]
         right = np.ones(len(self._equations))
         solution = minimise(self._inverse_trace, self._equations, right, products, self._start, _PRECISION, deadline)
-        trace, slopes, _ = self._inverse_trace(solution.x) or (math.nan, self._start, None)
-        rest = slopes + self._equations.T @ solution.equations - products.T @ solution.inequalities
+        turned = self._rows @ np.linalg.inv(solution.x[self._orbits])
+        trace = float(np.einsum("ij,ij->", turned, self._rows))
+        rest = self._equations.T @ solution.equations - products.T @ solution.inequalities
+        rest -= np.bincount(self._orbits.ravel(), (turned.T @ turned).ravel(), self._cone.variables)
         unexplained = float(np.maximum(-rest, 0.0) @ self._caps)
         total = float(solution.equations.sum()) + unexplained
-        bound = trace**2 / total if total > 0 else 1.0
-        return (bound if math.isfinite(bound) else 1.0), solution.x[self._cone.orbits]
+        bound = trace**2 / total if total > 0 else 0.0
+        return (bound if math.isfinite(bound) else 0.0), solution.x[self._cone.orbits]
 
     def _inverse_trace(self, entries: Floats) -> tuple[float, Floats, Floats] | None:
-        """Return tr J⁻¹, its gradient and its Hessian by the entries; None unless J is positive definite."""
+        """Return tr(F·J⁻¹·F'), its gradient and its Hessian by the entries; None unless J is positive definite."""
         matrix, variables = entries[self._orbits], self._cone.variables
         try:
             np.linalg.cholesky(matrix)
             inverse: Floats = np.linalg.inv(matrix).astype(np.float64)
         except np.linalg.LinAlgError:
             return None
-        square = inverse @ inverse
+        turned = self.factor @ inverse
+        square = turned.T @ turned
         flat = self._orbits.ravel()
         hessian = np.zeros((variables, variables))
         for number, (rows, columns) in enumerate(self._members):
@@ -333,4 +355,4 @@ class _Program:
                 change = inverse[:, rows] @ square[columns]
                 hessian[number] = np.bincount(flat, (change + change.T).ravel(), variables)
         slopes = -np.bincount(flat, square.ravel(), variables).astype(np.float64)
-        return float(np.trace(inverse)), slopes, hessian
+        return float(np.einsum("ij,ij->", turned, self.factor)), slopes, hessian

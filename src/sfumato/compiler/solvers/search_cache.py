@@ -10,7 +10,7 @@ from typing import Any
 
 from sfumato._core import Floats, canonical_hash, writing
 from sfumato.auditing import audit
-from sfumato.compiler.solvers.goals import ExpectedLoss, Goal, SquaredError
+from sfumato.compiler.solvers.goals import Estimation, ExpectedLoss, Goal, SquaredError
 from sfumato.compiler.solvers.result import Optimum
 from sfumato.errors import InvalidInput, file_error
 from sfumato.policy import Policy
@@ -89,4 +89,6 @@ def _goal_document(goal: Goal) -> dict[str, Any]:
         return {"name": goal.name, "numbers": [value.hex() for value in goal.numbers.tolist()]}
     if isinstance(goal, ExpectedLoss):
         return {"name": goal.name, "matrix": [[value.hex() for value in row] for row in goal.matrix.tolist()]}
+    if isinstance(goal, Estimation) and goal.question is not None:
+        return {"name": goal.name, "question": goal.question.to_dict()}
     return {"name": goal.name}

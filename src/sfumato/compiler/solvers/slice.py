@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import ZERO, Floats, import_late
+from sfumato.compiler.solvers.answers import Answers
 from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime
 from sfumato.compiler.solvers.linear_program import LinearProgram
 from sfumato.compiler.solvers.local_search import RaySearch, independent_rules
@@ -80,6 +81,7 @@ class Slice:
         within: Slice | None = None,
         simplices: Sequence[Simplices] = (),
         epsilons: Floats | None = None,
+        answers: Answers | None = None,
     ) -> None:
         if rows is not None:
             self.rows = rows
@@ -91,6 +93,8 @@ class Slice:
         self._rules = rules
         #: Shortest paths between groups under a pairwise policy, otherwise None.
         self.epsilons = epsilons
+        #: The answers whose error is minimised; None for the frequencies themselves.
+        self.answers = answers
         #: Part of the slice whose rules can be listed; rays in it obey all rules.
         self.within = within
         #: The same slice as a few choices, if the distributions of U form a simplex for each secret. Under a confidence
@@ -130,8 +134,8 @@ class Slice:
         return RaySearch(self.epsilons, self.independent, self.prior)
 
     @classmethod
-    def of(cls, policy: Policy, prior: Floats) -> Slice:
-        """Return the slice of a policy's cone."""
+    def of(cls, policy: Policy, prior: Floats, unresolved: float = _UNRESOLVED) -> Slice:
+        """Return the slice of a policy's cone; values share a coordinate if an epsilon of at most this joins them."""
         rules = within = None
         simplices: Sequence[Simplices] = ()
         if isinstance(policy, Secret) and isinstance(policy.distributions, ChiSquare):
@@ -152,7 +156,7 @@ class Slice:
                 f"the search for the optimal design supports at most {LARGEST_SEARCHED} values, not "
                 f"{len(policy.domain)}. Use plan(), which compares mechanisms that support larger domains."
             )
-        group_of = groups(policy, _UNRESOLVED)
+        group_of = groups(policy, unresolved)
         size = int(group_of.max()) + 1
         compact = _compact(policy) if isinstance(policy, Secret) and size == len(prior) else None
         grouped = np.bincount(group_of, weights=prior).astype(np.float64)
@@ -175,7 +179,8 @@ class Slice:
             return self
         within = None if self.within is None else self.within.at(prior)
         rows, compact = (None, None) if self.epsilons is not None else (self.rows, self._compact)
-        moved = Slice(rows, prior, self.group_of, compact, self._rules, within, epsilons=self.epsilons)
+        answers = None if self.answers is None else self.answers.at(prior)
+        moved = Slice(rows, prior, self.group_of, compact, self._rules, within, epsilons=self.epsilons, answers=answers)
         moved._directions = self._directions
         if self.ray_search is not None:
             moved.ray_search = self.ray_search.at(prior)
@@ -184,8 +189,9 @@ class Slice:
     def without(self, coordinates: npt.NDArray[np.bool_], prior: Floats) -> Slice:
         """Return a slice at p that contains all possible values of the other coordinates."""
         rows = self.rows[~(self.rows[:, coordinates] > 0).any(axis=1)][:, ~coordinates]
-        rest = prior[~coordinates]
-        return Slice(rows, rest / rest.sum(), np.arange(len(rest)))
+        rest = prior[~coordinates] / prior[~coordinates].sum()
+        answers = None if self.answers is None else self.answers.among(np.flatnonzero(~coordinates), rest)
+        return Slice(rows, rest, np.arange(len(rest)), answers=answers)
 
     def among(self, coordinates: npt.NDArray[np.intp]) -> Slice:
         """Return the slice of the rules among some coordinates of a pairwise policy, at their conditional distribution.
@@ -194,8 +200,34 @@ class Slice:
         """
         assert self.epsilons is not None
         epsilons, rest = self.epsilons[np.ix_(coordinates, coordinates)], self.prior[coordinates]
-        numbers = np.arange(len(coordinates))
-        return Slice(None, rest / rest.sum(), numbers, epsilons=epsilons)
+        numbers, rest = np.arange(len(coordinates)), rest / rest.sum()
+        answers = None if self.answers is None else self.answers.among(coordinates, rest)
+        return Slice(None, rest, numbers, epsilons=epsilons, answers=answers)
+
+    @property
+    def least_trace(self) -> float:
+        """The value of tr(W·J⁻·W') without any noise, which no mechanism exceeds in precision; 1 for frequencies."""
+        return 1.0 if self.answers is None else self.answers.least
+
+    def squared_mean(self, coordinates: npt.NDArray[np.intp]) -> float:
+        """Return the part of tr(W·J⁻·W') that the answers among some coordinates lack, because their mean is zero.
+
+        It is |W·π|² for the conditional distribution π of the coordinates, and 0 for frequencies.
+        """
+        if self.answers is None:
+            return 0.0
+        mean = self.answers.rows[:, coordinates] @ self.prior[coordinates] / self.prior[coordinates].sum()
+        return float(mean @ mean)
+
+    @property
+    def offset(self) -> float:
+        """The difference |W·p|² between tr(W·J⁻·W') and the variance of the answers."""
+        return float(self.prior @ self.prior) if self.answers is None else 0.0
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the answers have the same weight for all coordinates, so that they are known without a report."""
+        return self.answers is not None and self.answers.scale == 0
 
     @property
     def merges(self) -> bool:

@@ -12,6 +12,7 @@ refinement). Two colourings that agree up to the order of the values suggest a p
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,18 +29,29 @@ _Codes = npt.NDArray[np.int64]
 _MOST_TRIES = 8
 
 
-def automorphisms(epsilons: Floats, prior: Floats, deadline: Deadline = NEVER) -> list[_Codes]:
+def automorphisms(
+    epsilons: Floats, prior: Floats, deadline: Deadline = NEVER, square: Floats | None = None
+) -> list[_Codes]:
     """Return permutations that preserve the epsilons and the distribution and generate all of these or some.
 
-    Permutation ``g`` maps value x to ``g[x]``. After the deadline, only the permutations so far are returned.
+    They also preserve the symmetric matrix ``square``, if any, up to rounding. Permutation ``g`` maps value x to
+    ``g[x]``. After the deadline, only the permutations so far are returned.
     """
     size = len(prior)
-    each = np.unique(epsilons, return_inverse=True)[1].reshape(size, size).astype(np.int64)
+    each = _codes(epsilons)
     codes = each * (each.max() + 1) + each.T  # both directions of a pair
+    if square is not None:
+        codes = _codes(codes) * size**2 + _codes(np.round(square / np.abs(square).max(), 9))
     with np.errstate(divide="ignore"):  # ln 0 is one more colour
         logarithms = np.round(np.log(prior), 12)
-    colours = np.unique(logarithms, return_inverse=True)[1].astype(np.int64)
+    kinds = np.stack([logarithms, np.diag(codes)])
+    colours = np.unique(kinds, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
     return _generators(codes, colours, deadline)
+
+
+def _codes(entries: npt.NDArray[Any]) -> _Codes:
+    """Return the rank of each entry of a square matrix; equal entries have the same rank."""
+    return np.unique(entries, return_inverse=True)[1].reshape(entries.shape).astype(np.int64)
 
 
 def pair_orbits(size: int, generators: list[_Codes]) -> _Codes:
