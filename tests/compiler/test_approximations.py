@@ -149,6 +149,7 @@ def test_a_row_for_a_stronger_policy_is_stored(utility: str) -> None:
     assert sf.Plan.from_dict(document) == plan
 
 
+@pytest.mark.slow
 def test_small_blocks_are_merged_if_padding_would_cost_more() -> None:
     sizes = [6] * 2 + [1] * 12
     policy = sf.Blocks(sf.Domain.range(24), np.repeat(np.arange(14), sizes).tolist(), 1, 3)

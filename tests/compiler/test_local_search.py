@@ -137,6 +137,7 @@ def test_an_uneven_distribution_breaks_symmetries() -> None:
     assert len(np.unique(pair_orbits(4, automorphisms(epsilons, thirds)))) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [5, 7, 11])
 def test_rays_of_little_weight_are_kept_if_a_design_needs_them(seed: int) -> None:
     """Ten values with a few strict rules are enumerated; a free eleventh value leaves the search to moves."""

@@ -227,6 +227,26 @@ def test_levels_at_zero_or_near_it_have_a_mechanism_or_a_sentence(epsilon: str, 
     assert all(re.search("near 0|linear program", refusal) for refusal in refusals)
 
 
+@pytest.mark.parametrize(
+    ("size", "utility", "epsilon"),
+    [
+        *itertools.product([4], ["estimation", "worst-estimation"], ["1e-12", "1e-7", "1e-6", "1e-4"]),
+        pytest.param(11, "estimation", "1e-6", marks=pytest.mark.slow),
+    ],
+)
+def test_a_level_of_zero_next_to_a_tiny_one_has_an_infinite_error(size: int, utility: str, epsilon: str) -> None:
+    """The first two values are equal, and the last two nearly; the search for all others must not fail."""
+    levels = [[0 if x == z else 1 for z in range(size)] for x in range(size)]
+    levels[0][1] = levels[1][0] = 0
+    levels[-1][-2] = levels[-2][-1] = epsilon  # type: ignore[call-overload]
+    policy = sf.Pairwise(sf.Domain.range(size), levels)
+    optimum = sf.optimal(policy, utility, max_rounds=2)
+    assert optimum.value == optimum.bound == math.inf
+    assert sf.audit(optimum.mechanism, policy).holds
+    ratios = optimum.mechanism.matrix()[2] / optimum.mechanism.matrix()[0]
+    assert ratios.max() > 1.5  # other values are told apart
+
+
 @pytest.mark.parametrize("epsilon", ["0", "1e-9", "1e-5"])
 def test_levels_at_zero_or_near_it_are_designed_for(epsilon: str) -> None:
     for policy in near_zero(epsilon)[:-1]:
@@ -242,7 +262,7 @@ def test_a_prior_policy_of_level_zero_has_the_trivial_mechanism(side: str, utili
     assert sf.audit(made, policy).holds
     counts = sf.aggregate(made, sf.privatize(made, [0, 1], sf.InsecureSeeded(1)))
     with pytest.raises(InvalidInput, match="distinguish all values in its reports"):
-        sf.estimate(made, counts)
+        _ = sf.estimate(made, counts).frequencies
 
 
 @pytest.mark.parametrize("epsilon", ["1e-3", "1e-5", "1e-6"])

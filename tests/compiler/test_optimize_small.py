@@ -67,7 +67,7 @@ def test_small_policies_have_a_mechanism_or_a_sentence(epsilon: str, monkeypatch
             assert not math.isnan(optimum.value + (0 if math.isinf(optimum.bound) else optimum.bound))
             beyond = (optimum.bound - optimum.value) * (1 if optimum.smaller_is_better else -1)
             assert math.isinf(optimum.bound) or beyond <= 1e-6 * abs(optimum.value) + 1e-12, (policy, utility)
-            if k == 3:
+            if k == 3 and utility in ("estimation", "mutual-information"):  # plans by risk and by another utility
                 made = sf.design(policy, utility=utility, max_seconds=0.2)
                 assert sf.audit(made, policy).holds, (policy, utility)
     assert all(re.search("near 0|linear program|did not finish", refusal) for refusal in refusals)

@@ -151,6 +151,7 @@ def test_exact_values_for_many_values(policy: sf.Policy, error: float, informati
     assert exact_bound(policy) == pytest.approx(design.bound, rel=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", [policy for policy, _, _ in LARGE])
 def test_no_known_mechanism_is_below_the_bound(policy: sf.Policy) -> None:
     bound = exact_bound(policy)
@@ -222,6 +223,7 @@ def test_information_at_a_very_uneven_distribution() -> None:
     assert design.bound == pytest.approx(optimal(policy, "mutual-information", prior=prior).value, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_deadline_loosens_the_bound_or_leaves_none() -> None:
     policy = blocks_of([12, 8, 4], "1", "2")
     exact = found(policy)
@@ -325,6 +327,7 @@ def test_ten_thousand_values_at_two_levels() -> None:
     assert ComposedSubsets.for_policy(policy).risk(1) > 3 * design.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("factor", "most"), [("1.05", 1.23), ("2", 1.04), ("4", 1.04)])
 def test_nested_subsets_are_near_the_best_where_the_levels_differ(factor: str, most: float) -> None:
     ratios = []

@@ -28,7 +28,7 @@ from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.cyclic import CyclicDesign
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
-from sfumato.mechanisms.high_low.subset import HighLowSubset
+from sfumato.mechanisms.high_low_mixed.mechanism import HighLowMixedSubsets
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.policy import Inequality, Policy
 from support.clocks import deadline_after
@@ -57,7 +57,7 @@ def policies() -> list[sf.Policy]:
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", policies(), ids=lambda policy: f"{policy.kind}-{policy.hash[:4]}")
 def test_every_planned_mechanism_obeys_the_policy(policy: sf.Policy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_plan, "Deadline", deadline_after(300))
+    monkeypatch.setattr(_plan, "Deadline", deadline_after(60))
     for row in sf.plan(policy, n=1000).rows:
         if isinstance(policy, sf.Secret) and policy.as_pairwise is None and row.bits > 20:
             assert sf.implies(sf.Uniform(policy.domain, policy.epsilon), policy)  # too many outputs to read one by one
@@ -118,7 +118,7 @@ def test_a_plan_at_another_distribution() -> None:
 
 def test_design_takes_the_recommendation_or_the_name() -> None:
     policy = sf.HighLow(DOMAIN, [3, 5, 8], 1)
-    assert sf.design(policy, 1000) == HighLowSubset(DOMAIN, [3, 5, 8], 1)  # 6 bits, which is short
+    assert sf.design(policy, 1000) == HighLowMixedSubsets(DOMAIN, [3, 5, 8], 1, share=Fraction(3, 40))  # short reports
     assert sf.design(policy, mechanism="hadamard") == HadamardResponse(DOMAIN, 1)
     assert sf.design(policy, mechanism="high-low-hadamard") == HighLowHadamard(DOMAIN, [3, 5, 8], 1)
     assert sf.design(sf.Uniform(DOMAIN, 1), 1000) == CyclicDesign(DOMAIN, 1)
@@ -169,6 +169,7 @@ def test_twelve_values_without_structure_are_searched_by_default(monkeypatch: py
     assert closed.skipped.startswith("the optimal mechanism, because max_seconds is 0")
 
 
+@pytest.mark.slow
 def test_what_was_not_searched_is_said_and_no_least_is_claimed() -> None:
     large = sf.Metric(sf.Domain.range(260), "absolute", "0.1")
     plan = sf.plan(large, n=1000, max_bits=None)
@@ -492,6 +493,21 @@ def offer(build: Callable[[CandidateRequest], Any], name: str = "outside") -> An
 def planned(policy: sf.Policy, **options: Any) -> Iterator[sf.Plan]:
     yield sf.plan(policy, 100, **options)
     yield sf.plan(policy, 100, utility="mutual-information", max_seconds=0, **options)
+
+
+@pytest.mark.usefixtures("registry")
+@pytest.mark.parametrize(("seconds", "is_compared"), [(1.9, True), (7.9, False)])
+def test_without_a_search_a_candidate_that_takes_long_is_left_out_and_said(seconds: float, is_compared: bool) -> None:
+    built = []
+
+    def build() -> RandomizedResponse:
+        built.append(seconds)
+        return Honest(FEW.domain, 1)
+
+    sf.register(Honest, candidates=lambda _: [("outside", Candidate(build, "k", seconds=seconds))])
+    plan = sf.plan(FEW, 100, max_seconds=0)
+    assert ("outside" in {row.name for row in plan}) == is_compared == bool(built)
+    assert is_compared or "outside, because building it takes about 7.9 s (max_seconds is 0)" in str(plan.skipped)
 
 
 @pytest.mark.usefixtures("registry")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Iterator
@@ -35,7 +36,17 @@ def policies(size: int) -> list[sf.Policy]:
     ]
 
 
-CASES = [pytest.param(policy, id=f"{policy.kind}-{size}") for size in SIZES for policy in policies(size)]
+CASES = [
+    pytest.param(policy, id=f"{policy.kind}-{size}", marks=[pytest.mark.slow] if size > 1000 else [])
+    for size in SIZES
+    for policy in policies(size)
+]
+
+
+@functools.cache
+def default_plan(policy: sf.Policy) -> sf.Plan:
+    """The plan with the default of ``max_bits``, which several tests read."""
+    return sf.plan(policy, n=1000)
 
 
 def most_short(size: int) -> int:
@@ -45,7 +56,7 @@ def most_short(size: int) -> int:
 
 @pytest.mark.parametrize("policy", CASES)
 def test_the_default_recommends_the_best_short_report_unless_it_is_five_percent_off(policy: sf.Policy) -> None:
-    plan = sf.plan(policy, n=1000)
+    plan = default_plan(policy)
     assert plan.max_bits == "short"
     short = [row for row in plan.rows if row.bits <= most_short(len(policy.domain))]
     assert short  # randomized response always is
@@ -60,7 +71,7 @@ def test_the_default_recommends_the_best_short_report_unless_it_is_five_percent_
 def test_no_limit_and_integers_mean_what_they_say(policy: sf.Policy) -> None:
     unlimited = sf.plan(policy, n=1000, max_bits=None)
     assert unlimited.best is unlimited.rows[0]
-    assert unlimited.best.risk == pytest.approx(min(row.risk for row in sf.plan(policy, n=1000).rows), rel=1e-9)
+    assert unlimited.best.risk == pytest.approx(min(row.risk for row in default_plan(policy).rows), rel=1e-9)
     for most in (unlimited.best.bits, unlimited.best.bits - 1, (len(policy.domain) - 1).bit_length()):
         plan = sf.plan(policy, n=1000, max_bits=most)
         assert plan.best == next(row for row in plan.rows if row.bits <= most)
@@ -71,7 +82,7 @@ def test_no_limit_and_integers_mean_what_they_say(policy: sf.Policy) -> None:
 
 @pytest.mark.parametrize("policy", CASES)
 def test_the_reason_states_the_cost_of_the_alternative(policy: sf.Policy) -> None:
-    plan = sf.plan(policy, n=1000)
+    plan = default_plan(policy)
     best, first = plan.best, plan.rows[0]
     if best is not first:
         assert f"; {first.name}: " in plan.reason

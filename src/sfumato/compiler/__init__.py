@@ -51,3 +51,4 @@ from sfumato.compiler.planning import (
     SEARCHED_VALUES as SEARCHED_VALUES,
 )
 from sfumato.compiler.report_length import SHORT as SHORT, MaxBits as MaxBits, ReportLength as ReportLength
+from sfumato.compiler.solvers.answer_errors import error_of_answers as error_of_answers

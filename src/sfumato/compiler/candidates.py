@@ -16,6 +16,7 @@ from sfumato.compiler.solvers.deadline import NEVER, Deadline
 from sfumato.errors import InvalidInput, NoAnswer, NoMechanism, SfumatoError
 from sfumato.mechanisms import Candidate, CandidateRequest, Family, Mechanism, all_families
 from sfumato.policy import Blocks, PairwisePolicy, Policy, Prior, Secret
+from sfumato.questions import Question
 
 __all__ = ["Candidates", "candidates", "safe_epsilon", "short_reason"]
 
@@ -63,7 +64,11 @@ class Candidates:
 
 
 def candidates(
-    policy: Policy, max_bits: MaxBits = None, utility: str = "estimation", deadline: Deadline = NEVER
+    policy: Policy,
+    max_bits: MaxBits = None,
+    utility: str = "estimation",
+    deadline: Deadline = NEVER,
+    question: Question | None = None,
 ) -> Candidates:
     """Return every mechanism that a family offers for the policy.
 
@@ -71,7 +76,7 @@ def candidates(
     a policy that implies it. Policies that imply it are sought until the deadline.
     """
     length = ReportLength(max_bits, len(policy.domain))
-    request = CandidateRequest(policy, safe_epsilon(policy), length.limit, utility, length.short)
+    request = CandidateRequest(policy, safe_epsilon(policy), length.limit, utility, length.short, question)
     offered = Candidates()
     for family in all_families():
         if family.candidates is None:

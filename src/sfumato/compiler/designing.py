@@ -12,6 +12,7 @@ from sfumato.compiler.solvers.goals import Goal
 from sfumato.domain import Frequencies
 from sfumato.mechanisms import Mechanism
 from sfumato.policy import Policy
+from sfumato.questions import Question
 
 __all__ = ["design"]
 
@@ -22,6 +23,7 @@ def design(
     *,
     mechanism: str | None = None,
     utility: str | Goal = "estimation",
+    question: Question | str | None = None,
     prior: Frequencies | None = None,
     max_bits: MaxBits = SHORT,
     max_seconds: float | None = None,
@@ -46,6 +48,8 @@ def design(
         Quantity to optimize. The default, ``"estimation"``, is the expected squared error of all frequencies. Others
         are ``"worst-estimation"``, ``"mutual-information"``, ``"mmse"``, a :class:`SquaredError` or an
         :class:`ExpectedLoss`; :func:`plan` explains them.
+    question
+        What is to be learned: a :class:`Question` such as :class:`Mean`, or its name. By default, all frequencies.
     prior
         Distribution of values that the design assumes: a sequence in domain order, or a mapping or pandas Series with
         the values as labels. The default is that of :func:`plan`.
@@ -84,6 +88,9 @@ def design(
     >>> from sfumato import Domain, Uniform
     >>> design(Uniform(Domain(["yes", "no", "maybe"]), 1), 1000).name
     'randomized-response'
+    >>> from sfumato import Mean
+    >>> design(Uniform(Domain.range(17, 91), 1), question=Mean(), max_seconds=0).name
+    'shifted-bins'
     """
     if n is not None:
         checked_count("design", n)
@@ -91,6 +98,7 @@ def design(
         "design",
         policy,
         utility,
+        question,
         mechanism=mechanism,
         prior=prior,
         max_bits=max_bits,

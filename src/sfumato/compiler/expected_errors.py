@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sfumato._core import Floats
 from sfumato.compiler.plans import Row
+from sfumato.compiler.solvers.goals import Estimation, Goal
 from sfumato.mechanisms import Candidate, Mechanism
 
 __all__ = ["expected_tv", "measure", "measure_mechanism", "scale"]
@@ -24,20 +25,24 @@ def expected_tv(mechanism: Mechanism, p: Floats) -> float:
     return float((variances.clip(min=0) ** 0.5).sum()) * _MEAN_ABSOLUTE_NORMAL / 2
 
 
-def measure(name: str, candidate: Candidate, prior: Floats, bound: float | None = None) -> Row:
-    """Build a candidate and return its row for one report, with the risk as its value."""
-    row = measure_mechanism(name, candidate.build(), prior, bound=bound)
+def measure(name: str, candidate: Candidate, prior: Floats, goal: Goal, bound: float | None = None) -> Row:
+    """Build a candidate and return its row for one report."""
+    row = measure_mechanism(name, candidate.build(), prior, goal, bound=bound)
     return replace(row, decoding=candidate.decoding, classical=candidate.classical)
 
 
-def measure_mechanism(name: str, mechanism: Mechanism, prior: Floats, *, bound: float | None) -> Row:
-    """Return the row of a mechanism for one report, with the risk as its value."""
+def measure_mechanism(name: str, mechanism: Mechanism, prior: Floats, goal: Goal, *, bound: float | None) -> Row:
+    """Return the row of a mechanism for one report.
+
+    Its value is the error of the answers if the goal is the estimation of the answers to a question, else the risk.
+    """
     risk = mechanism.risk(1, prior)
+    asks = isinstance(goal, Estimation) and goal.question is not None
     half_l1 = expected_tv(mechanism, prior) if math.isfinite(risk) else math.inf
     return Row(
         name=name,
         mechanism=mechanism,
-        value=risk,
+        value=goal.value_of(mechanism, prior) if asks else risk,
         risk=risk,
         half_l1=half_l1,
         worst=mechanism.worst_risk(1),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from dataclasses import replace
@@ -9,6 +10,7 @@ from dataclasses import replace
 from sfumato._core import MOST_PEOPLE, Floats, ProgressCallback, checked_count
 from sfumato.compiler.approximations import outer_bound
 from sfumato.compiler.candidates import Candidates, candidates, short_reason
+from sfumato.compiler.classes import Classes
 from sfumato.compiler.expected_errors import measure, measure_mechanism, scale
 from sfumato.compiler.known_bounds import exact_bound
 from sfumato.compiler.plans import Plan, Row
@@ -16,9 +18,12 @@ from sfumato.compiler.products import coordinate_policies, product_mechanism
 from sfumato.compiler.reasons import OPTIMAL, nothing_learned, reason_for, reveals_nothing
 from sfumato.compiler.report_length import SHORT, MaxBits
 from sfumato.compiler.requests import Request, checked_target
+from sfumato.compiler.set_distances import has_set_distances, seconds_of_set_distances, set_distances
+from sfumato.compiler.solvers.coarsening import coarse_slice_of_policy
 from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime, one_thread
-from sfumato.compiler.solvers.estimation import EXHAUSTIVE, Effort
+from sfumato.compiler.solvers.estimation import EXHAUSTIVE, Effort, best_design
 from sfumato.compiler.solvers.goals import Estimation, Goal
+from sfumato.compiler.solvers.one_answer import bound_of_one_answer
 from sfumato.compiler.solvers.optimization import DEFAULT_SECONDS, optimal_until
 from sfumato.compiler.solvers.result import USEFUL_RATIO, Optimum
 from sfumato.compiler.solvers.slice import LARGEST_SEARCHED
@@ -27,6 +32,7 @@ from sfumato.domain import Frequencies
 from sfumato.errors import Description, InvalidInput, NoAnswer, NoMechanism
 from sfumato.mechanisms import Candidate, Mechanism, most_outputs
 from sfumato.policy import Blocks, HighLow, PairwisePolicy, Policy, Uniform, structure_of
+from sfumato.questions import Question
 
 __all__ = ["SEARCHED_VALUES", "SEARCH_SECONDS", "plan", "plan_request"]
 
@@ -36,8 +42,14 @@ SEARCHED_VALUES = 256
 SEARCH_SECONDS = 20.0
 #: Without ``max_seconds``, the search ends when ten rounds improve the error by less than a thousandth.
 _DEFAULT_EFFORT = Effort(least_progress=1e-3)
-#: Fraction of the time for an exact bound, and for the factors of a product.
-_KNOWN_FRACTION, _PRODUCT_FRACTION = 0.15, 0.3
+#: Maximum processor time to build a mechanism in seconds if there is no search (``max_seconds=0``).
+_BUILD_SECONDS = 2.0
+#: Duration in seconds after which the bound of one answer begins no further round in that case.
+_QUICK_SECONDS = 0.5
+#: Fraction of the time for an exact bound, for the factors of a product, and for the bound of one answer.
+_KNOWN_FRACTION, _PRODUCT_FRACTION, _ANSWER_FRACTION = 0.15, 0.3, 0.3
+#: Fraction of the time for a bound from bins of many values.
+_BINS_FRACTION = 0.5
 #: Number of values above which a product is compared; up to it, the search over all mechanisms finds better ones.
 _LARGEST_WITHOUT_PRODUCT = 64
 #: Number of values above which the default search takes more than a second, and ratio of error to lower bound at which
@@ -52,6 +64,7 @@ def plan(
     target: float | None = None,
     mechanism: str | None = None,
     utility: str | Goal = "estimation",
+    question: Question | str | None = None,
     prior: Frequencies | None = None,
     max_bits: MaxBits = SHORT,
     max_seconds: float | None = None,
@@ -64,6 +77,7 @@ def plan(
 
     - mechanisms made for this kind of policy, such as block mechanisms for :class:`Blocks`;
     - mechanisms made for :class:`HighLow` and :class:`Blocks` policies that imply the policy, for a matrix of epsilons;
+    - a table of distances to sets of values, if all pairs of 65 to 1024 values have a limit;
     - classical mechanisms, which satisfy ε-LDP with one ε for all pairs of values. The ε is the greatest one that
       implies the policy;
     - the result of a search over all mechanisms (see :func:`optimal`), if none of the others is known to be optimal.
@@ -77,7 +91,9 @@ def plan(
         Number of people who send one report each. Pass either ``n`` or ``target``.
     target
         Expected total variation error to reach, above 0 and below 1: half the sum of the absolute errors of all
-        frequencies. The plan is then for the number of people at which the best mechanism meets this target.
+        frequencies. With a question, it is the standard error of the answer to reach, or the root mean square of the
+        standard errors of several answers. The plan is then for the number of people at which the best mechanism meets
+        this target.
     mechanism
         Short name of the only mechanism to include, such as ``"rr"`` (randomized response), ``"subset"`` or
         ``"hadamard"``. ``"optimal"`` searches for the optimal mechanism under any policy. By default, all are compared.
@@ -90,6 +106,10 @@ def plan(
         - ``"mmse"``: mean squared error of the label of one person, estimated from the report; labels must be numbers;
         - a :class:`SquaredError`: the same for a numeric score of your choice;
         - an :class:`ExpectedLoss`: loss of a decision that is taken from one report.
+    question
+        What is to be learned, for the utilities ``"estimation"`` and ``"worst-estimation"``: a :class:`Question` such
+        as :class:`Mean`, or its name. Mechanisms are then compared by the expected squared error of the answers, added
+        up. By default, all frequencies.
     prior
         Distribution of values at which errors are predicted: a sequence in domain order, or a mapping or pandas Series
         with the values as labels. The default is the uniform distribution, which is the worst case for most of these
@@ -105,10 +125,11 @@ def plan(
 
         The plan may also list mechanisms with longer reports.
     max_seconds
-        Time limit of the call in seconds; 0 disables the search. The call takes at most 20% plus 2 s longer, even while
-        two other programs keep the cores busy. By default, a search for estimation takes at most 20 s for up to 256
-        values, ends when it makes little progress, and is skipped for more values. A search for another utility takes
-        at most 60 s. ``Plan.skipped`` names the mechanisms that did not fit in the time.
+        Time limit of the call in seconds; 0 disables the search and skips mechanisms that take more than 2 s to build.
+        The call takes at most 20% plus 2 s longer, even while two other programs keep the cores busy. By default, a
+        search for estimation takes at most 20 s for up to 256 values, ends when it makes little progress, and is
+        skipped for more values. A search for another utility takes at most 60 s. ``Plan.skipped`` names the mechanisms
+        that did not fit in the time.
     cache
         Folder of earlier searches; no folder by default. A search that was done before, with at least as much time, is
         read from the folder, audited and not repeated. Other searches are stored there.
@@ -147,11 +168,11 @@ def plan(
         got = Description("neither" if n is None else "both")
         raise InvalidInput("plan", "exactly one of n and target", "be passed", got, hint=hint)
     n = None if n is None else checked_count("plan", n)
-    target = None if target is None else checked_target("plan", target)
     request = Request.read(
         "plan",
         policy,
         utility,
+        question,
         mechanism=mechanism,
         prior=prior,
         max_bits=max_bits,
@@ -159,6 +180,7 @@ def plan(
         progress=progress,
         cache=cache,
     )
+    target = None if target is None else checked_target("plan", target, request.question)
     one = plan_request(request)
     if n is None:
         assert target is not None
@@ -189,13 +211,14 @@ def _is_compared_by_risk(request: Request) -> bool:
 
 def _plan_of_one_mechanism(request: Request, name: str) -> Plan:
     """Return the plan of the mechanism that the caller names."""
-    suitable = candidates(request.policy, request.length.max_bits, request.goal.name)
+    suitable = candidates(request.policy, request.length.max_bits, request.goal.name, question=request.question)
     _offer_product(suitable, request, Deadline(SEARCH_SECONDS if request.max_seconds is None else request.max_seconds))
+    _offer_set_distances(suitable, request, NEVER)
     if name not in suitable.by_name:
         must = f"be one of optimal, {', '.join(suitable.by_name)} for this policy"
         raise InvalidInput(request.verb, "mechanism", must, name)
     candidate, prior = suitable.by_name[name], request.distribution(request.prior)
-    row = replace(measure(name, candidate, prior), stronger=suitable.stronger.get(name))
+    row = replace(measure(name, candidate, prior, request.goal), stronger=suitable.stronger.get(name))
     if request.goal.name != "estimation":
         late = Deadline(GRACE if request.max_seconds is None else request.max_seconds + GRACE)
         row = replace(row, value=value_until(late, request.goal, row.mechanism, prior))
@@ -207,6 +230,7 @@ def _plan_of_one_mechanism(request: Request, name: str) -> Plan:
         utility=request.goal.name,
         prior=None if request.prior is None else tuple(prior.tolist()),
         max_bits=request.length.max_bits,
+        question=request.question,
     )
 
 
@@ -224,9 +248,22 @@ def _offer_product(suitable: Candidates, request: Request, deadline: Deadline) -
     suitable.by_name["product"] = Candidate(build, "k^1.5")
 
 
+def _offer_set_distances(suitable: Candidates, request: Request, deadline: Deadline) -> None:
+    """Add a table of distances to sets of values for a policy over many values."""
+    policy, goal = request.policy, request.goal
+    if has_set_distances(policy):
+        answers = goal.answers(request.distribution(None)) if isinstance(goal, Estimation) else None
+        build = functools.partial(set_distances, policy, deadline, answers)
+        seconds = seconds_of_set_distances(len(policy.domain))
+        suitable.by_name["set-distances"] = Candidate(build, "k²", seconds=seconds)
+
+
 def _people_for(target: float, one: Plan) -> int:
-    """Return the number of people that meets a total variation error, from the plan for one report."""
-    tv = one.best.half_l1
+    """Return the number of people that meets a target, from the plan for one report.
+
+    The target is a total variation error, or the standard error of the answers to a question.
+    """
+    tv = one.best.half_l1 if one.question is None else one.standard_error(one.best)
     if math.isinf(tv):
         raise NoMechanism(
             f"no number of people meets the target {target:g}: {nothing_learned(one.policy)}. Use a policy with larger "
@@ -246,32 +283,48 @@ def _plan_by_risk(request: Request, deadline: Deadline) -> Plan:
     policy, max_seconds = request.policy, request.max_seconds
     late = deadline.extended(GRACE)
     prior = request.distribution(request.prior)
-    bound = exact_bound(policy, deadline=deadline.part(_KNOWN_FRACTION)) if request.prior is None else None
+    asks, goal = request.question is not None, request.goal
+    no_prior = request.prior is None and not asks
+    bound = exact_bound(policy, deadline=deadline.part(_KNOWN_FRACTION)) if no_prior else None
     rows: list[Row] = []
-    suitable = candidates(policy, request.length.max_bits, deadline=late if max_seconds else NEVER)
+    suitable = candidates(
+        policy, request.length.max_bits, deadline=late if max_seconds else NEVER, question=request.question
+    )
     if len(policy.domain) > _LARGEST_WITHOUT_PRODUCT and max_seconds != 0:
         _offer_product(suitable, request, deadline.part(_PRODUCT_FRACTION))
+    _offer_set_distances(suitable, request, late if max_seconds else NEVER)
     skipped = suitable.skipped
     for name, candidate in suitable.by_name.items():
         if not candidate.compared:
             continue
-        if max_seconds and candidate.seconds and not late.fits(candidate.seconds):
-            skipped.append(
-                f"{name}, because building it takes about {candidate.seconds:.2g} s (max_seconds is {max_seconds:g})"
-            )
+        if _is_too_slow(candidate, max_seconds, late):
+            limit = "set max_seconds to allow it" if max_seconds is None else f"max_seconds is {max_seconds:g}"
+            skipped.append(f"{name}, because building it takes about {candidate.seconds:.2g} s ({limit})")
             continue
         if max_seconds and rows and late.passed:
             skipped.append(f"{name}, because the time limit was reached (max_seconds is {max_seconds:g})")
             continue
         with suitable.comparing(name):
-            rows.append(replace(measure(name, candidate, prior, bound), stronger=suitable.stronger.get(name)))
+            rows.append(replace(measure(name, candidate, prior, goal, bound), stronger=suitable.stronger.get(name)))
     is_exact = bound is not None
-    if rows and bound is None and request.prior is None:
+    if rows and bound is None and no_prior:
         weaker = outer_bound(policy, late if max_seconds else NEVER, least=min(r.risk for r in rows) / USEFUL_RATIO)
         bound = None if weaker is None else weaker[0]
         rows = [replace(row, bound=bound) for row in rows]
-    if _needs_search(policy, request.length.limit):
-        why_not = _why_no_search(policy, max_seconds, min((r.ratio for r in rows if r.ratio is not None), default=None))
+    if rows and request.question is not None and len(request.question.names) == 1:
+        weights = request.question.matrix(prior)[0]
+        end = Deadline(_QUICK_SECONDS) if max_seconds == 0 else deadline.part(_ANSWER_FRACTION)
+        bound = bound_of_one_answer(policy, weights, prior, deadline=end)
+        rows = [replace(row, bound=bound) for row in rows]
+    if _needs_search(policy, request.length.limit, asks=asks):
+        size = _distinguished(request, prior)
+        if asks and bound is None and size > SEARCHED_VALUES and rows and max_seconds != 0:
+            bound = _bound_of_bins(request, prior, deadline.part(_BINS_FRACTION))
+            if bound is not None and min(row.value or 0.0 for row in rows) > USEFUL_RATIO * bound:
+                bound = None
+            rows = [replace(other, bound=bound) for other in rows]
+        least_ratio = min((r.ratio for r in rows if r.ratio is not None), default=None)
+        why_not = _why_no_search(size, max_seconds, least_ratio)
         optimum = None
         if why_not is None:
             optimum, why_not = _optimum(request, deadline, prior)
@@ -280,13 +333,13 @@ def _plan_by_risk(request: Request, deadline: Deadline) -> Plan:
             if is_better and optimum.value <= USEFUL_RATIO * optimum.bound < math.inf:
                 bound = optimum.bound
                 rows = [replace(other, bound=bound) for other in rows]
-            rows.append(measure_mechanism("optimal", optimum.mechanism, prior, bound=bound))
+            rows.append(measure_mechanism("optimal", optimum.mechanism, prior, goal, bound=bound))
         if why_not:
             skipped.append(f"the optimal mechanism, because {why_not}")
             if bound is None:
                 skipped[-1] += ". Its error may be several times smaller, so it may need several times fewer people"
     # Risks that agree in nine digits count as equal, because a solver does not resolve more. Shorter reports win ties.
-    rows.sort(key=lambda row: (float(f"{row.risk:.9g}"), row.bits))
+    rows.sort(key=lambda row: (float(f"{row.value:.9g}"), row.bits))
     compared = Plan(
         policy=policy,
         n=1,
@@ -295,26 +348,60 @@ def _plan_by_risk(request: Request, deadline: Deadline) -> Plan:
         prior=None if request.prior is None else tuple(prior.tolist()),
         max_bits=request.length.max_bits,
         skipped="; ".join(skipped) or None,
+        question=request.question,
     )
     return replace(compared, reason=reason_for(compared))
 
 
-def _needs_search(policy: Policy, max_bits: int | None) -> bool:
-    """Return whether the optimal design may beat the candidates and fits in the report length."""
+def _is_too_slow(candidate: Candidate, max_seconds: float | None, late: Deadline) -> bool:
+    """Return whether building a candidate would exceed the time limit by more than the tolerance that ``plan`` states.
+
+    Without a limit, and without a search (``max_seconds=0``), only the estimate of the candidate decides, so the rows
+    of the plan do not depend on the machine.
+    """
+    if not max_seconds:
+        return candidate.seconds > (SEARCH_SECONDS if max_seconds is None else _BUILD_SECONDS)
+    return candidate.seconds > 0 and not late.fits(candidate.seconds)
+
+
+def _needs_search(policy: Policy, max_bits: int | None, *, asks: bool) -> bool:
+    """Return whether the optimal design may beat the candidates and fits in the report length.
+
+    For all frequencies, the best mechanism is known under some policies. For another question (``asks``) it is not.
+    """
     simplest = structure_of(policy)
+    outputs = most_outputs(max_bits)
     if reveals_nothing(policy):
         return False
+    if asks:
+        return True
     if isinstance(simplest, (Uniform, HighLow)) or (isinstance(simplest, Blocks) and simplest.across.is_infinite):
         return False
     if isinstance(simplest, PairwisePolicy) and len(policy.domain) == 2:
         return False
-    outputs = most_outputs(max_bits)
     return outputs is None or outputs >= len(policy.domain)
 
 
-def _why_no_search(policy: Policy, max_seconds: float | None, ratio: float | None) -> str | None:
-    """Return why no search for the optimal mechanism runs: empty if it would gain little, None if it runs."""
-    size = len(policy.domain)
+def _bound_of_bins(request: Request, prior: Floats, deadline: Deadline) -> float | None:
+    """Return a lower bound on the error of the answers, from a search over bins of values; None if it is not known."""
+    assert request.question is not None
+    coarse = coarse_slice_of_policy(request.policy, request.question.matrix(prior), prior)
+    if coarse is None:
+        return None
+    try:
+        return best_design(coarse, deadline)[0].bound
+    except NoAnswer:
+        return None
+
+
+def _distinguished(request: Request, prior: Floats) -> int:
+    """Return the number of values that a search distinguishes: those of the policy, or classes of the question."""
+    classes = None if request.question is None else Classes.of(request.policy, request.question.matrix(prior))
+    return len((request.policy if classes is None else classes.policy).domain)
+
+
+def _why_no_search(size: int, max_seconds: float | None, ratio: float | None) -> str | None:
+    """Return why no search over this many values runs: empty if it would gain little, None if it runs."""
     if ratio is not None and ratio <= OPTIMAL:
         return ""
     if max_seconds is not None:
@@ -335,7 +422,7 @@ def _optimum(request: Request, deadline: Deadline, prior: Floats) -> tuple[Optim
         deadline.require()
         effort = _DEFAULT_EFFORT if request.max_seconds is None else EXHAUSTIVE
         policy, progress, cache = request.policy, request.progress, request.cache
-        return optimal_until(deadline, policy, "estimation", prior, outputs, progress, effort, cache), None
+        return optimal_until(deadline, policy, request.goal, prior, outputs, progress, effort, cache), None
     except OutOfTime:
         seconds = request.max_seconds or SEARCH_SECONDS
         return None, f"its search did not finish in {seconds:g} s (raise max_seconds to search longer)"

@@ -26,6 +26,7 @@ from sfumato.domain import checked_distribution
 from sfumato.errors import InvalidInput, NoMechanism, UnknownLabel
 from sfumato.mechanisms import Mechanism, mechanism_from_spec
 from sfumato.policy import Policy, disclosure_warnings, policy_from_dict
+from sfumato.questions import Question
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,6 +36,7 @@ __all__ = ["Plan", "Row"]
 _ROW_KEYS = ("name", "mechanism", "value", "risk", "half_l1", "worst", "bits", "bound", "decoding", "classical")
 _OPTIONAL_ROW_KEYS = ("stronger",)
 _PLAN_KEYS = ("policy", "n", "utility", "prior", "max_bits", "rows", "reason", "skipped")
+_OPTIONAL_PLAN_KEYS = ("question",)
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,7 +52,8 @@ class Row:
         The mechanism itself.
     value
         Utility by which the plan compares mechanisms. For the utility ``"estimation"`` it equals ``risk``; for other
-        utilities see :func:`plan`. None if it could not be computed in time.
+        utilities see :func:`plan`. With a question, it is the expected squared error of the answers. None if it could
+        not be computed in time.
     risk
         Risk of the unbiased estimate: the exact expected squared l2 error of all frequencies from n reports, if values
         follow the prior of the plan.
@@ -234,6 +237,8 @@ class Plan(Result):
         Length of a recommended report in bits: a limit, ``"short"``, or None for no limit (see :func:`plan`).
     skipped
         The mechanisms that were not compared, with the reasons, in words; None if all were compared.
+    question
+        The :class:`Question` by whose answers the mechanisms are compared; None for all frequencies.
 
     Examples
     --------
@@ -260,6 +265,7 @@ class Plan(Result):
     prior: tuple[float, ...] | None = None
     max_bits: MaxBits = None
     skipped: str | None = None
+    question: Question | None = None
 
     @property
     def best(self) -> Row:
@@ -293,13 +299,45 @@ class Plan(Result):
     def saving(self) -> float:
         """The number of people that the best classical mechanism needs, divided by the number that the best row needs.
 
-        Both numbers are for the same exact expected squared l2 error of the unbiased estimate, at the prior of the
-        plan. A saving of 3 means that classical LDP needs three times as many people. Other errors, such as total
-        variation or the errors of projected estimates, have other ratios.
+        Both numbers are for the same exact expected squared l2 error of the unbiased estimate, or of its answers to the
+        question, at the prior of the plan. A saving of 3 means that classical LDP needs three times as many people.
+        Other errors, such as total variation or the errors of projected estimates, have other ratios.
         """
-        if self.best.risk == 0 or math.isinf(self.best.risk):
-            return 1.0 if self.classical.risk == self.best.risk else math.inf
-        return self.classical.risk / self.best.risk
+        best, classical = (self.error(row) for row in (self.best, self.classical))
+        if best == 0 or math.isinf(best):
+            return 1.0 if classical == best else math.inf
+        return classical / best
+
+    def error(self, row: Row) -> float:
+        """Return the expected squared error of a row: that of the answers to the question, or of all frequencies.
+
+        Parameters
+        ----------
+        row
+            A row of the plan.
+
+        Returns
+        -------
+        float
+            ``row.risk``, or ``row.value`` if the plan has a question.
+        """
+        return row.risk if self.question is None or row.value is None else row.value
+
+    def standard_error(self, row: Row) -> float:
+        """Return the standard error of an answer: the root mean square if the question has several answers.
+
+        Parameters
+        ----------
+        row
+            A row of the plan.
+
+        Returns
+        -------
+        float
+            The square root of ``error(row)`` divided by the number of answers.
+        """
+        answers = len(self.policy.domain) if self.question is None else len(self.question.names)
+        return math.sqrt(self.error(row) / answers)
 
     @property
     def warnings(self) -> list[str]:
@@ -346,8 +384,8 @@ class Plan(Result):
         -------
         dict
             One entry per field. ``"policy"`` is ``policy.to_dict()``, and every row is ``row.to_dict()``.
-            ``"max_bits"`` is an integer, the string ``"short"`` or None. Infinite numbers are the strings ``"inf"`` and
-            ``"-inf"``.
+            ``"max_bits"`` is an integer, the string ``"short"`` or None. ``"question"`` is present if it is not None.
+            Infinite numbers are the strings ``"inf"`` and ``"-inf"``.
         """
         return {
             "policy": self.policy.to_dict(),
@@ -358,6 +396,7 @@ class Plan(Result):
             "rows": [row.to_dict() for row in self.rows],
             "reason": self.reason,
             "skipped": self.skipped,
+            **({} if self.question is None else {"question": self.question.to_dict()}),
         }
 
     @classmethod
@@ -386,7 +425,7 @@ class Plan(Result):
         The function does not check the errors, the order of the rows, or that the mechanisms obey the policy. Audit a
         mechanism from a stored plan with :func:`audit` before you use it.
         """
-        parts = check_keys("Plan", "the document", document, required=_PLAN_KEYS)
+        parts = check_keys("Plan", "the document", document, required=_PLAN_KEYS, optional=_OPTIONAL_PLAN_KEYS)
         policy, prior, max_bits, skipped = (parts[key] for key in ("policy", "prior", "max_bits", "skipped"))
         policy = policy_from_dict(policy)
         rows = tuple(map(Row.from_dict, read_items("Plan", "rows", parts["rows"])))
@@ -407,6 +446,7 @@ class Plan(Result):
             prior=prior,
             max_bits=max_bits if max_bits in (None, SHORT) else read_integer("Plan", "max_bits", max_bits, 1),
             skipped=None if skipped is None else read_string("Plan", "skipped", skipped),
+            question=Question.from_dict(parts["question"]).checked(policy.domain) if "question" in parts else None,
         )
 
     def plot(self) -> Figure:
@@ -425,6 +465,7 @@ class Plan(Result):
         return {
             "mechanism": [row.name for row in rows],
             **({} if self.utility == "estimation" else {self.utility: [row.value for row in rows]}),
+            **({} if self.question is None else {"standard_error": [self.standard_error(row) for row in rows]}),
             "risk": [row.risk for row in rows],
             "worst": [row.worst for row in rows],
             "tv": [row.tv for row in rows],
@@ -443,12 +484,17 @@ class Plan(Result):
             "": ["*" if row is best else "" for row in self.rows],
             "mechanism": columns["mechanism"],
             **({} if self.utility == "estimation" else {self.utility: columns[self.utility]}),
-            "l2 risk": columns["risk"],
-            "TV": _right_aligned([row.shown_tv for row in self.rows]),
+            **self._shown_errors(columns),
             "bits": columns["bits"],
             "× bound": [row.shown_ratio for row in self.rows],
             "decoding": columns["decoding"],
         }
+
+    def _shown_errors(self, columns: Mapping[str, Sequence[Any]]) -> Mapping[str, Sequence[Any]]:
+        """Return the columns of errors: the standard error of the answers, or the errors of all frequencies."""
+        if self.question is not None:
+            return {"standard error": columns["standard_error"]}
+        return {"l2 risk": columns["risk"], "TV": _right_aligned([row.shown_tv for row in self.rows])}
 
     @property
     def _fits(self) -> bool:
@@ -457,7 +503,8 @@ class Plan(Result):
         return any(limit is None or row.bits <= limit for row in self.rows)
 
     def _title(self) -> str:
-        return f"{self.policy.kind} policy over {quantity(len(self.policy.domain), 'value')}, n = {self.n:,}"
+        suffix = "" if self.question is None else f", question {self.question.name}"
+        return f"{self.policy.kind} policy over {quantity(len(self.policy.domain), 'value')}{suffix}, n = {self.n:,}"
 
     def _notes(self) -> Sequence[str]:
         return [*filter(None, [self.reason]), *(f"WARNING: {warning}" for warning in self.warnings)]

@@ -9,6 +9,7 @@ from sfumato.compiler.plans import Plan, Row
 from sfumato.compiler.report_length import ReportLength
 from sfumato.errors import NoMechanism
 from sfumato.policy import PairwisePolicy, Policy, Prior
+from sfumato.questions import Mean
 
 __all__ = ["OPTIMAL", "alternative", "nothing_learned", "reason_for", "reveals_nothing", "within_limit"]
 
@@ -26,9 +27,11 @@ def reason_for(plan: Plan) -> str:
         best = plan.best
     except NoMechanism as error:  # max_bits is too small for every mechanism
         return str(error)
-    if math.isinf(best.risk):
+    if math.isinf(plan.error(best)):
         return f"{best.name}: {nothing_learned(plan.policy)}, so no number of people suffices"
-    if best.half_l1 <= 1:
+    if plan.question is not None:
+        total_variation = _standard_error(plan, best)
+    elif best.half_l1 <= 1:
         total_variation = f"total variation error about {best.tv:.2g}"
     else:
         total_variation = f"total variation error 1, because {_people(plan.n)} too few to learn anything"
@@ -36,6 +39,18 @@ def reason_for(plan: Plan) -> str:
     parts = ", ".join([_rank(plan, best), *made_for, total_variation, _length(plan, best)])
     skipped = "" if plan.skipped is None else f". Not compared: {plan.skipped}"
     return f"{best.name}: {parts}{_saving(plan)}{skipped}"
+
+
+def _standard_error(plan: Plan, best: Row) -> str:
+    """Return the standard error of the answers in words."""
+    assert plan.question is not None
+    names = plan.question.names
+    of = f"of the answer {names[0]!r}" if len(names) == 1 else f"of {len(names)} answers (root mean square)"
+    if isinstance(plan.question, Mean):
+        of = "of the mean"
+    error = plan.standard_error(best)
+    about = f"{error:,.0f}" if 100 <= error < 1e9 else f"{error:.2g}"  # the errors of incomes, not as 5e+02
+    return f"standard error {of} about {about}"
 
 
 def reveals_nothing(policy: Policy) -> bool:
@@ -51,10 +66,10 @@ def reveals_nothing(policy: Policy) -> bool:
 def _rank(plan: Plan, best: Row) -> str:
     """Compare the best row with the lower bound if one is known, otherwise with the other rows."""
     if best.ratio is not None and best.ratio <= OPTIMAL:
-        return f"optimal, expected squared error {best.risk:.3g}"
+        return f"optimal, expected squared error {plan.error(best):.3g}"
     distance = _distance_to_bound(best.ratio)
     limit = within_limit(plan, best)
-    return f"smallest expected squared error of the compared mechanisms{limit} ({best.risk:.3g}, {distance})"
+    return f"smallest expected squared error of the compared mechanisms{limit} ({plan.error(best):.3g}, {distance})"
 
 
 def _distance_to_bound(ratio: float | None) -> str:
@@ -84,9 +99,9 @@ def _length(plan: Plan, best: Row) -> str:
         shorter = "; set max_bits for shorter reports" if plan.max_bits is None else ""
         length = f"{length} (about {best.bits / 8000:,.0f} kB{shorter})"
     other = alternative(plan, best)
-    if other is None or abs(other.risk / best.risk - 1) <= OPTIMAL - 1:
+    if other is None or abs(plan.error(other) / plan.error(best) - 1) <= OPTIMAL - 1:
         return length
-    difference = f"{other.name}: {_difference(other.risk / best.risk)}, {_bits_per_report(other)}"
+    difference = f"{other.name}: {_difference(plan.error(other) / plan.error(best))}, {_bits_per_report(other)}"
     if other.bits > best.bits:
         return f"{length}; {difference}"
     short = quantity(_report_length(plan).short or 0, "bit")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from numbers import Real
@@ -9,11 +10,12 @@ from typing import Any
 
 from sfumato._core import Floats, ProgressCallback, checked_seconds, checked_type
 from sfumato.compiler.report_length import MaxBits, ReportLength, checked_max_bits
-from sfumato.compiler.solvers.goals import Goal, WorstEstimation, read_goal
+from sfumato.compiler.solvers.goals import Estimation, Goal, WorstEstimation, read_goal
 from sfumato.compiler.solvers.search_cache import SearchCache
 from sfumato.domain import Frequencies, checked_distribution
 from sfumato.errors import InvalidInput
 from sfumato.policy import Policy
+from sfumato.questions import Question
 
 __all__ = ["Request", "checked_target"]
 
@@ -38,6 +40,7 @@ class Request:
         verb: str,
         policy: Policy,
         utility: str | Goal,
+        question: Question | str | None,
         *,
         mechanism: str | None,
         prior: Frequencies | None,
@@ -55,20 +58,26 @@ class Request:
             raise InvalidInput(verb, "the domain", "have at least two values", policy.domain, hint=hint)
         if mechanism is not None:
             checked_type(verb, "mechanism", mechanism, str)
-        goal = read_goal(verb, utility, policy.domain)
+        goal = read_goal(verb, utility, policy.domain, question)
         if isinstance(goal, WorstEstimation) and prior is not None:
             must = "be left out for the utility 'worst-estimation', which chooses the distribution itself"
             raise InvalidInput(verb, "prior", must, prior)
         stored = SearchCache.read(verb, cache)
         return cls(verb, policy, goal, mechanism, prior, length, max_seconds, progress, stored)
 
+    @property
+    def question(self) -> Question | None:
+        """The question, fitted to the domain; None for all frequencies and for utilities other than estimation."""
+        return self.goal.question if isinstance(self.goal, Estimation) else None
+
     def distribution(self, prior: Frequencies | None) -> Floats:
         """Return a distribution over the values in domain order; uniform if ``prior`` is None."""
         return checked_distribution(prior, self.policy.domain, self.verb, "prior")
 
 
-def checked_target(verb: str, target: Any) -> float:
-    """Return a target for the total variation error, or raise InvalidInput unless it lies between 0 and 1."""
-    if not isinstance(target, Real) or not 0 < float(target) < 1:
-        raise InvalidInput(verb, "target", "lie between 0 and 1", target)
+def checked_target(verb: str, target: Any, question: Question | None) -> float:
+    """Return an error to reach: a total variation error below 1, or for a question any positive standard error."""
+    if not isinstance(target, Real) or not 0 < float(target) < (1 if question is None else math.inf):
+        must = "lie between 0 and 1" if question is None else "be a positive number"
+        raise InvalidInput(verb, "target", must, target)
     return float(target)

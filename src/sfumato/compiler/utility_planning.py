@@ -58,7 +58,9 @@ def plan_by_utility(request: Request, deadline: Deadline) -> Plan:
 
 def _known_bound(request: Request) -> float | None:
     """Return a finite bound on the utility of every mechanism that needs no search, or None."""
-    bound = least_worst_risk(request.policy) if isinstance(request.goal, WorstEstimation) else None
+    bound = None
+    if isinstance(request.goal, WorstEstimation) and request.question is None:
+        bound = least_worst_risk(request.policy)
     return bound if bound is not None and math.isfinite(bound) else None
 
 
@@ -124,7 +126,7 @@ class _Comparison:
         stronger: str | None = None,
     ) -> None:
         """Append the row of a mechanism with this utility."""
-        row = measure_mechanism(name, mechanism, self._stated, bound=self._bound)
+        row = measure_mechanism(name, mechanism, self._stated, self._request.goal, bound=self._bound)
         classical = name in self._classical
         self._rows.append(replace(row, value=value, decoding=decoding, classical=classical, stronger=stronger))
 
@@ -137,7 +139,7 @@ class _Comparison:
         """Compare the candidates by the utility; after the first row, only candidates that fit in the time."""
         request, goal, limit = self._request, self._request.goal, self._request.length.limit
         left_out: list[str] = []
-        suitable = candidates(request.policy, request.length.max_bits, goal.name, late)
+        suitable = candidates(request.policy, request.length.max_bits, goal.name, late, request.question)
         self._classical = {name for name, candidate in suitable.by_name.items() if candidate.classical}
         for name, candidate in suitable.by_name.items():
             if not candidate.compared:
@@ -195,6 +197,7 @@ class _Comparison:
             prior=None if request.prior is None else tuple(self._stated.tolist()),
             max_bits=request.length.max_bits,
             skipped=skipped,
+            question=request.question,
         )
         return replace(plan, reason=self._reason(plan))
 

@@ -10,9 +10,12 @@ import numpy as np
 
 from sfumato._core import Floats
 from sfumato.compiler.candidates import candidates
+from sfumato.compiler.set_distances import distances_to_sets
+from sfumato.compiler.solvers.goals import Estimation
 from sfumato.errors import LimitExceeded
-from sfumato.mechanisms import LARGEST_TABLE, Mechanism, ranks, split_mix_keys
+from sfumato.mechanisms import LARGEST_TABLE, Mechanism
 from sfumato.policy import PairwisePolicy, Policy, on_pairs
+from sfumato.questions import Question
 
 __all__ = ["warm_rays"]
 
@@ -22,7 +25,7 @@ _MOST_MECHANISMS, _MOST_OUTPUTS, _MOST_SECONDS = 4, 2**16, 1.0
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
-def warm_rays(policy: Policy, limit: int) -> Floats:
+def warm_rays(policy: Policy, limit: int, question: Question | None = None) -> Floats:
     """Return likelihood vectors that a policy allows, from mechanisms in closed form and from sets of values.
 
     Half of the vectors are outputs of the candidates of least risk, including those for stronger policies. The other
@@ -35,6 +38,8 @@ def warm_rays(policy: Policy, limit: int) -> Floats:
         The policy.
     limit
         Maximum number of vectors.
+    question
+        The question, fitted to the domain, by whose answers the candidates are compared; all frequencies by default.
 
     Returns
     -------
@@ -53,24 +58,25 @@ def warm_rays(policy: Policy, limit: int) -> Floats:
         return np.empty((0, size))
     pairs = on_pairs(policy)
     of_sets = np.empty((0, size)) if pairs is None else _rays_of_sets(pairs, limit // 2)
-    of_mechanisms = np.array(list(_outputs(_best_mechanisms(policy), limit - len(of_sets)))).reshape(-1, size)
+    of_mechanisms = np.array(list(_outputs(_best_mechanisms(policy, question), limit - len(of_sets)))).reshape(-1, size)
     rays = np.concatenate([of_mechanisms, of_sets])
     rays = rays[rays.min(axis=1) < rays.max(axis=1)]  # a constant vector says nothing
     return np.unique(rays / rays.max(axis=1, keepdims=True), axis=0)
 
 
-def _best_mechanisms(policy: Policy) -> list[Mechanism]:
-    """Return the candidates of least risk that have few outputs and take little time to build."""
-    suitable = candidates(policy)
-    by_risk: list[tuple[float, Mechanism]] = []
+def _best_mechanisms(policy: Policy, question: Question | None) -> list[Mechanism]:
+    """Return the candidates of least error that have few outputs and take little time to build."""
+    suitable = candidates(policy, question=question)
+    by_error: list[tuple[float, Mechanism]] = []
+    goal, even = Estimation(question), np.full(len(policy.domain), 1 / len(policy.domain))
     for name, candidate in suitable.by_name.items():
         if candidate.seconds > _MOST_SECONDS:
             continue
         with suitable.comparing(name):
             mechanism = candidate.build()
             if mechanism.outputs <= _MOST_OUTPUTS:
-                by_risk.append((mechanism.risk(1), mechanism))
-    return [mechanism for _, mechanism in sorted(by_risk, key=lambda pair: pair[0])[:_MOST_MECHANISMS]]
+                by_error.append((goal.error_of(mechanism, even), mechanism))
+    return [mechanism for _, mechanism in sorted(by_error, key=lambda pair: pair[0])[:_MOST_MECHANISMS]]
 
 
 def _outputs(mechanisms: Iterable[Mechanism], limit: int) -> Iterator[list[float]]:
@@ -92,7 +98,4 @@ def _rays_of_sets(pairs: PairwisePolicy, limit: int) -> Floats:
         epsilons = pairs.effective_epsilon_matrix().floats
     except LimitExceeded:  # epsilons without a common unit
         return np.empty((0, len(pairs.domain)))
-    size = len(epsilons)
-    members = np.geomspace(1, max(size // 2, 1), limit).round()
-    is_member = ranks(split_mix_keys(0, limit * size).reshape(limit, size)) < members[:, None]
-    return np.array([np.exp(-epsilons[row].min(axis=0)) for row in is_member]).reshape(limit, size)
+    return np.asarray(np.exp(-distances_to_sets(epsilons, limit)))
