@@ -726,6 +726,7 @@ def test_intervals_of_harmless_values_hold_the_truth(
     stated, found = [], []
     for seed in range(60):
         run = sf.simulate(mechanism, n=n, truth=truth, seed=seed, one_by_one=False, method="simplex").estimate
+        assert isinstance(run, MechanismEstimate)
         unbiased = replace(run, method="unbiased", frequencies=run.unbiased)
         low, high = unbiased.interval()
         held += (low <= truth) & (truth <= high)
@@ -957,7 +958,7 @@ def test_mechanisms_that_tell_nothing_apart_are_refused() -> None:
     for mechanism in blind:
         report = sf.privatize(mechanism, [0], stream=sf.InsecureSeeded(1))
         with pytest.raises(InvalidInput, match=r"the mechanism must distinguish all values in its reports"):
-            sf.estimate(mechanism, sf.aggregate(mechanism, report))
+            _ = sf.estimate(mechanism, sf.aggregate(mechanism, report)).frequencies
         assert mechanism.risk(1) == math.inf
 
 

@@ -24,6 +24,7 @@ from sfumato.estimation import (
     LearntPrior,
     LinearEstimate,
     MechanismEstimate,
+    PartialEstimate,
 )
 from sfumato.estimation.estimators import EfficientEstimators, array_bytes
 from sfumato.mechanisms import Estimator, HadamardResponse, RandomizedResponse, mechanism_classes
@@ -37,7 +38,9 @@ DISEASES = sf.Domain(["none", "flu", "hiv", "cancer"])
 def estimate_of(domain: sf.Domain = DISEASES, n: int = 300, method: str = "unbiased") -> MechanismEstimate:
     mechanism = RandomizedResponse(domain, 2)
     reports = np.minimum(np.random.default_rng(n).geometric(0.4, n) - 1, len(domain) - 1)
-    return sf.estimate(mechanism, sf.aggregate(mechanism, reports), method)
+    estimate = sf.estimate(mechanism, sf.aggregate(mechanism, reports), method)
+    assert isinstance(estimate, MechanismEstimate)
+    return estimate
 
 
 def grouped() -> sf.GroupedEstimate:
@@ -52,6 +55,9 @@ def through_json(document: dict[str, Any]) -> Any:
 
 def assert_same(first: sf.Estimate, second: sf.Estimate) -> None:
     assert second == first
+    if not first.is_complete:
+        assert second.to_columns() == first.to_columns()
+        return
     np.testing.assert_array_equal(second.standard_errors, first.standard_errors)
     for confidence in (0.5, 0.95):
         np.testing.assert_array_equal(second.interval(confidence), first.interval(confidence))
@@ -72,16 +78,18 @@ def test_every_mechanism_has_an_example() -> None:
 def test_an_estimate_of_every_mechanism_survives_json(name: str, method: str) -> None:
     example = EXAMPLES[name]
     first = estimated(example, method)
-    if first is None:  # some methods do not exist for bitmaps
-        assert example.mechanism.report_format.encoding != "index" or method == "mle"
+    is_complete = example.mechanism.estimator.is_complete
+    if first is None:  # some methods do not exist for bitmaps, or if reports do not distinguish all values
+        assert example.mechanism.report_format.encoding != "index" or method == "mle" or not is_complete
         return
     document = through_json(first.to_dict())
     assert_same(first, sf.Estimate.from_dict(document))
     again = sf.Estimate.from_dict(document, mechanism=example.mechanism)
-    assert isinstance(again, MechanismEstimate)
+    assert isinstance(again, MechanismEstimate if is_complete else PartialEstimate)
     assert again.mechanism is example.mechanism
     assert_same(first, again)
-    np.testing.assert_array_equal(again.covariance, first.covariance)
+    if is_complete:
+        np.testing.assert_array_equal(again.covariance, first.covariance)
 
 
 @pytest.mark.slow
@@ -311,6 +319,7 @@ def stored_results() -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", stored_results())
 def test_malformed_documents_are_rejected_and_nothing_else_happens(name: str) -> None:
     result = stored_results()[name]

@@ -7,17 +7,24 @@
 """
 
 from sfumato.estimation import information_privacy
+from sfumato.estimation.answers import Answers
 from sfumato.estimation.combination import CombinedEstimate, combine
-from sfumato.estimation.estimates import Estimate, FrequencyEstimate, MechanismEstimate
+from sfumato.estimation.distributions import DistributionEstimate
+from sfumato.estimation.estimates import Estimate
 from sfumato.estimation.frequencies import estimate, estimate_groups
 from sfumato.estimation.groups import FrequencyTable, GroupedEstimate
 from sfumato.estimation.linear import LinearEstimate
+from sfumato.estimation.mechanism_estimates import MechanismEstimate, PartialEstimate
 from sfumato.estimation.noise import EventEstimate, Events
 from sfumato.estimation.prior_learning import LearntPrior, learn_prior
+from sfumato.estimation.quantiles import QuantileAnswers, QuantileEstimate
+from sfumato.estimation.sources import FrequencyEstimate
 from sfumato.mechanisms import Fit
 
 __all__ = [
+    "Answers",
     "CombinedEstimate",
+    "DistributionEstimate",
     "Estimate",
     "EventEstimate",
     "Events",
@@ -28,6 +35,9 @@ __all__ = [
     "LearntPrior",
     "LinearEstimate",
     "MechanismEstimate",
+    "PartialEstimate",
+    "QuantileAnswers",
+    "QuantileEstimate",
     "combine",
     "estimate",
     "estimate_groups",

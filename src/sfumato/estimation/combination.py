@@ -13,8 +13,9 @@ import numpy.typing as npt
 from sfumato._core import Floats, project_protected
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput, Undecided
+from sfumato.estimation.complete import RESULT_KEYS, CompleteEstimate
 from sfumato.estimation.documents import check_document, is_close
-from sfumato.estimation.estimates import RESULT_KEYS, Estimate
+from sfumato.estimation.estimates import Estimate
 from sfumato.mechanisms import Cohort, Mechanism, SamplingDistribution, ScoreLaw, relative_spread
 
 __all__ = ["CombinedEstimate", "combine"]
@@ -102,7 +103,7 @@ class CombinedDistribution(SamplingDistribution):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CombinedEstimate(Estimate):
+class CombinedEstimate(CompleteEstimate):
     """The estimated frequencies from several cohorts of one population, as :func:`combine` returns them.
 
     The weights of the cohorts are not stored. They are computed again from ``parts`` when a standard error or an
@@ -203,7 +204,8 @@ def combine(estimates: Iterable[Estimate]) -> CombinedEstimate:
     ------
     InvalidInput
         If the list is empty, contains other objects than estimates over one domain, or an estimate has no random error
-        by which to weight it.
+        by which to weight it. Estimates from reports that do not distinguish all values (:class:`PartialEstimate`)
+        cannot be combined.
 
     Notes
     -----
@@ -252,6 +254,10 @@ def _checked(parts: list[Estimate]) -> tuple[Estimate, ...]:
                 hint="Build it with estimate(mechanism, aggregate).",
             )
     for number, part in enumerate(parts):
+        if not part.is_complete:
+            must = "be from reports that distinguish all values, because frequencies are combined"
+            hint = "Average the sums of the cohorts instead, such as mean(), weighted by their inverse variances."
+            raise InvalidInput("combine", f"estimate {number}", must, part, hint=hint)
         if part.domain != parts[0].domain:
             must = "have the domain of the first estimate"
             raise InvalidInput("combine", f"estimate {number}", must, part.domain)

@@ -10,10 +10,23 @@ import numpy as np
 from sfumato._core import Floats, check_keys
 from sfumato.errors import InvalidInput, UnknownSpec
 
-__all__ = ["VERSION", "check_document", "is_close", "numbers", "read_distribution_of", "read_header", "read_numbers_of"]
+__all__ = [
+    "ESTIMATES",
+    "VERSION",
+    "check_document",
+    "is_close",
+    "numbers",
+    "read_distribution_of",
+    "read_estimate",
+    "read_header",
+    "read_numbers_of",
+]
 
 #: Version of the documents of this package.
 VERSION = 1
+
+#: Classes of estimates by their format; each has a method ``_read(document, mechanism)``.
+ESTIMATES: dict[str, Any] = {}
 
 #: Maximum relative difference between a number in a document and the number derived from the rest of it.
 _TOLERANCE = 1e-6
@@ -35,6 +48,11 @@ def read_header(subject: str, document: object, formats: Mapping[str, Any] | str
         hint = "Read the document with the release of Sfumato that wrote it."
         raise UnknownSpec(subject, 'the document\'s "version"', f"be {VERSION}", version, hint=hint)
     return known[name]
+
+
+def read_estimate(document: Mapping[str, Any], mechanism: Any = None) -> Any:
+    """Return the estimate that a document describes; the caller may pass its mechanism."""
+    return read_header("Estimate.from_dict", document, ESTIMATES)._read(document, mechanism)
 
 
 def numbers(array: Floats) -> list[float]:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import functools
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
@@ -19,148 +18,45 @@ from sfumato._core import (
     Floats,
     FrozenData,
     Result,
-    checked_type,
     is_number,
-    number_document,
     percent,
     plot_result,
     quantity,
-    read_flag,
-    read_integer,
-    read_number,
-    read_only,
-    read_string,
     reads_document,
     unused_name,
 )
-from sfumato.collecting import Aggregate
-from sfumato.domain import Domain, read_numbers
-from sfumato.errors import Description, InvalidInput, LimitExceeded, UnknownLabel
-from sfumato.estimation.documents import (
-    VERSION,
-    check_document,
-    is_close,
-    numbers,
-    read_distribution_of,
-    read_header,
-    read_numbers_of,
-)
-from sfumato.estimation.estimators import estimator_of
-from sfumato.estimation.linear import LawSource, LinearEstimate, check_confidence
-from sfumato.mechanisms import (
-    Cohort,
-    Estimator,
-    Fit,
-    FormLaw,
-    Mechanism,
-    SamplingDistribution,
-    ScoreLaw,
-    confidence_limits,
-    mechanism_from_spec,
-    tilted,
-    with_some_mass,
-)
+from sfumato.domain import Domain
+from sfumato.errors import InvalidInput, LimitExceeded, UnknownLabel
+from sfumato.estimation.documents import ESTIMATES, VERSION, read_estimate
+from sfumato.estimation.forms import LinearForms
+from sfumato.estimation.linear import check_confidence
+from sfumato.estimation.sources import FrequencyEstimate, frequency_of
+from sfumato.mechanisms import Fit, Mechanism, SamplingDistribution, ScoreLaw, confidence_limits
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
     from matplotlib.figure import Figure
 
-__all__ = [
-    "METHODS",
-    "RESULT_KEYS",
-    "Estimate",
-    "FrequencyEstimate",
-    "MechanismEstimate",
-    "frequency_of",
-    "value_table",
-]
-
-#: Methods of ``estimate``.
-METHODS = ("unbiased", "efficient", "simplex", "mle", "mmse")
+__all__ = ["Estimate", "value_table"]
 
 
 #: Maximum number of values of a dense covariance matrix; a larger one would take more than 3 GB.
 _LARGEST_COVARIANCE = 20_000
 #: Variance, relative to the squared effect of one report, below which it is rounding because all reports agree.
 _SILENT = 1e-12
-#: Maximum number of bins of different weights for the law of a mean.
-_MOST_BINS = 64
 #: Column names of result tables; an attribute of a product with one of these names is renamed.
 _RESERVED = ("value", "frequency", "standard_error", "low", "high", "group", "difference", "prior")
 
-_SUBJECT = "Estimate.from_dict"
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class FrequencyEstimate(LinearEstimate):
-    """The estimated frequency of one value (a share of people), as ``estimate[label]`` returns it.
-
-    ``value`` is computed by the method of the estimate, such as ``"simplex"``. The standard error, the limits and
-    differences are always those of the unbiased estimate.
-
-    Parameters
-    ----------
-    value
-        The frequency by the method of the estimate.
-    standard_error
-        The standard error of the unbiased frequency.
-    unseen
-        The distance by which one additional report could move the frequency (see :class:`LinearEstimate`).
-    terms
-        The estimate from which the limits are derived (see :class:`LinearEstimate`).
-    unbiased
-        The unbiased estimate of the frequency; it may lie outside [0, 1].
-
-    Examples
-    --------
-    >>> from sfumato import Domain, aggregate, estimate
-    >>> from sfumato.mechanisms import RandomizedResponse
-    >>> mechanism = RandomizedResponse(Domain(["none", "flu", "hiv"]), "ln 8")
-    >>> flu = estimate(mechanism, aggregate(mechanism, [0] * 60 + [1] * 30 + [2] * 10))["flu"]
-    >>> print(flu)
-    0.285714 ± 0.065
-    >>> low, high = flu.interval(0.95)
-    >>> round(low, 3), round(high, 3)
-    (0.166, 0.422)
-    """
-
-    unbiased: float = field(kw_only=True)
-
-    format: ClassVar[str] = "sfumato-frequency-estimate"
-    _further_keys: ClassVar[tuple[str, ...]] = ("unbiased",)
-
-    @property
-    def _unbiased(self) -> float:
-        return self.unbiased
-
-    def _further(self) -> dict[str, Any]:
-        return {"unbiased": number_document(self.unbiased)}
-
-    @classmethod
-    def _read_further(cls, document: Mapping[str, Any]) -> dict[str, Any]:
-        return {"unbiased": read_number(_SUBJECT, "unbiased", document["unbiased"])}
-
-    def _check_read(self) -> None:
-        if not self.terms:  # the only value of a domain
-            expected = (1.0, 1.0)
-        else:
-            ((coefficient, source),) = self.terms
-            if not isinstance(source, FrequencySource) or coefficient != 1:
-                raise InvalidInput(_SUBJECT, "terms", "be one frequency with coefficient 1", source)
-            expected = float(source.estimate.frequencies[source.index]), float(source.estimate.unbiased[source.index])
-        for name, number, must in zip(("value", "unbiased"), (self.value, self.unbiased), expected, strict=True):
-            if not is_close(np.array([number]), np.array([must])):
-                raise InvalidInput(_SUBJECT, name, f"be {must}, as in the estimate that contains it", number)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Estimate(FrozenData, Result):
+class Estimate(LinearForms, FrozenData, Result):
     """Estimated frequency of every value of a domain, with standard errors and confidence intervals.
 
     :func:`estimate` returns the subclass :class:`MechanismEstimate`, and :func:`combine` the subclass
-    :class:`CombinedEstimate`. ``result[label]`` returns the frequency of one value. ``to_dict`` and ``from_dict`` store
-    an estimate without loss. Two estimates with the same content are equal.
+    :class:`CombinedEstimate`. If the reports do not distinguish all values, :func:`estimate` returns a
+    :class:`PartialEstimate`, which has no frequencies but answers some questions. ``result[label]`` returns the
+    frequency of one value. ``to_dict`` and ``from_dict`` store an estimate without loss. Two estimates with the same
+    content are equal.
 
     Standard errors and intervals are those of the *unbiased* frequencies, whatever the method. A projection onto the
     distributions can only come closer to the truth, but it does not make valid intervals narrower.
@@ -202,25 +98,14 @@ class Estimate(FrozenData, Result):
     frequencies: Floats
     unbiased: Floats
     nearest: Floats
-    fit: Fit | None = field(default=None, kw_only=True)
+    fit: Fit | None
 
     #: Name of the class in documents.
     format: ClassVar[str]
-    formats: ClassVar[dict[str, type[Estimate]]] = {}
 
     def __init_subclass__(cls) -> None:
-        Estimate.formats[cls.format] = cls
-
-    def __post_init__(self) -> None:
-        for name in ("frequencies", "unbiased", "nearest"):
-            array = np.array(getattr(self, name), np.float64)
-            if array.shape != (len(self.domain),):
-                must = f"have shape ({len(self.domain)},), one entry per value of the domain"
-                raise InvalidInput("Estimate", name, must, Description(f"shape {array.shape}"))
-            array.setflags(write=False)
-            object.__setattr__(self, name, array)
-        if self.fit is not None:
-            object.__setattr__(self, "fit", replace(self.fit, frequencies=read_only(self.fit.frequencies)))
+        if "format" in vars(cls):
+            ESTIMATES[cls.format] = cls
 
     # -- the source of the reports -----------------------------------------------------------------------------
 
@@ -250,6 +135,11 @@ class Estimate(FrozenData, Result):
     def values(self) -> tuple[Any, ...]:
         """The labels of the values in domain order, which is the order of ``frequencies``."""
         return self.domain.labels
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the reports determine the frequencies of all values; False only for a :class:`PartialEstimate`."""
+        return self.estimator.is_complete
 
     # -- single values -----------------------------------------------------------------------------------------
 
@@ -331,12 +221,16 @@ class Estimate(FrozenData, Result):
             If the domain has more than 20,000 values, because the matrix would take more than 3 GB. Use
             ``standard_errors``, which holds the square roots of the diagonal, or ``linear`` for the error of a sum.
         """
+        return self._covariance_at(self.nearest)
+
+    def _covariance_at(self, p: Floats) -> Floats:
+        """Return the covariance of the unbiased frequencies if people have distribution p."""
         if len(self.domain) > _LARGEST_COVARIANCE:
             raise LimitExceeded(
                 f"the covariance matrix supports at most {_LARGEST_COVARIANCE:,} values, not {len(self.domain):,}. "
                 "Use standard_errors for its diagonal, or linear(weights) for the error of a sum."
             )
-        return self.estimator.covariance(self.nearest) / self.n
+        return self.estimator.covariance(p) / self.n
 
     @functools.cached_property
     def _score_laws(self) -> Sequence[ScoreLaw]:
@@ -400,68 +294,17 @@ class Estimate(FrozenData, Result):
         """
         return float(np.sum(np.sqrt(self._variances / self.n))) * float(np.sqrt(2 / np.pi)) / 2
 
-    # -- sums of frequencies -----------------------------------------------------------------------------------
-
-    def linear(self, weights: Mapping[Any, float] | Sequence[float] | Floats) -> LinearEstimate:
-        """Estimate a weighted sum of frequencies: a share, a mean of numbers, or a difference of frequencies.
-
-        Parameters
-        ----------
-        weights
-            The weight of each value: a sequence in domain order, a pandas Series with the values as its index, or a
-            mapping from values to weights. A mapping may leave out values of weight zero.
-
-        Returns
-        -------
-        LinearEstimate
-            The sum Σ weight·frequency with its error and interval.
-
-        Raises
-        ------
-        InvalidInput
-            If the weights are not finite numbers for the values of the domain.
-
-        Notes
-        -----
-        The true frequencies sum to one. If the weights take only two different values, the sum is therefore estimated
-        from the smaller of the two groups of values. If all weights are equal, the sum is a constant without error.
-
-        Examples
-        --------
-        >>> from sfumato import Domain, aggregate, estimate
-        >>> from sfumato.mechanisms import RandomizedResponse
-        >>> mechanism = RandomizedResponse(Domain(["none", "flu", "hiv"]), "ln 8")
-        >>> result = estimate(mechanism, aggregate(mechanism, [0] * 60 + [1] * 30 + [2] * 10))
-        >>> print(result.linear({"flu": 1, "none": -1}))
-        -0.428571 ± 0.13
-        """
-        vector = self._weights(weights)
-        source: LawSource
-        different = np.unique(vector)
-        if len(different) == 1:
-            return LinearEstimate(float(vector[0]), 0.0)
-        if len(different) == 2:
-            chosen = vector == different[1]
-            sign = 1.0 if 2 * np.count_nonzero(chosen) <= len(vector) else -1.0
-            members = np.flatnonzero(chosen if sign > 0 else ~chosen)
-            base, gap = float(different[0 if sign > 0 else 1]), sign * float(different[1] - different[0])
-            one_way = np.zeros(len(vector))
-            one_way[members] = 1.0
-            source = FrequencySource(self, int(members[0])) if len(members) == 1 else ShareSource(self, members)
-            value = base + gap * float(one_way @ self.unbiased)
-            error, unseen = self._linear_error(gap * one_way)
-        else:
-            value, gap, source = float(vector @ self.unbiased), float(np.ptp(vector)), MeanSource(self, vector)
-            error, unseen = self._linear_error(vector)
-        return LinearEstimate(value, error, unseen=unseen, terms=((gap, source),))
+    def _sum(self, vector: Floats) -> tuple[float, float]:
+        return float(vector @ self.unbiased), float(vector @ self.frequencies)
 
     def _linear_error(self, vector: Floats) -> tuple[float, float]:
         """Return the standard error of Σ weight·frequency, and how far one additional report could move the sum."""
         estimator = self.estimator
         # The distance by which one report of each value moves the sum; 0 if all values have the same weight.
-        expected = float(vector @ self.nearest)
+        p = self._distribution_for_sums
+        expected = float(vector @ p)
         least = float(((vector - expected) ** 2 * self.least_variances).max())
-        variance = max(estimator.variance(vector, self.nearest), least)
+        variance = max(estimator.variance(vector, p), least)
         # In a group of values with equal weights a report counts once, however much it counts for each value.
         group = estimator.known_groups()
         least, greatest = np.full((2, group.max() + 1), np.inf) * [[1], [-1]]
@@ -470,57 +313,22 @@ class Estimate(FrozenData, Result):
         counts = np.where((least == greatest)[group], 1.0, self._far)
         return (variance / self.n) ** 0.5, float((np.abs(vector - expected) * counts).max()) / self.n
 
-    def set_fraction(self, values: object) -> LinearEstimate:
-        """Estimate the fraction of people whose value is in a set.
+    def _frequency_error(self, x: int) -> tuple[float, float]:
+        """Return the standard error of one frequency, and how far one additional report could move it."""
+        return float(self.standard_errors[x]), float(self._far[x]) / self.n
 
-        Parameters
-        ----------
-        values
-            One value, or several values in a list, a set or a pandas or Arrow column.
+    def _sum_covariance(self, rows: Floats) -> Floats:
+        return np.asarray(rows @ self._covariance_for_sums @ rows.T)
 
-        Returns
-        -------
-        LinearEstimate
-            The fraction with its error and interval.
+    @property
+    def _distribution_for_sums(self) -> Floats:
+        """The distribution at which errors of sums are computed (see ``Estimator.distribution_for_sums``)."""
+        return self.nearest
 
-        Raises
-        ------
-        InvalidInput
-            If ``values`` is a mapping, or contains a label that is not a value of the domain.
-        """
-        if isinstance(values, Mapping):
-            hint = "Use linear(weights) for weights of values."
-            raise InvalidInput("set_fraction", "values", "be a value or a list of values", values, hint=hint)
-        # A string is one value, not its letters. A tuple is one value of a product or a grid, otherwise several values.
-        single = not isinstance(values, Iterable) or isinstance(values, str)
-        single = single or (isinstance(values, tuple) and values in self.domain)
-        chosen = [values] if single else list(cast("Iterable[object]", values))
-        weights = np.zeros(len(self.domain))
-        weights[[self.domain.index(value) for value in chosen]] = 1.0
-        return self.linear(weights)
-
-    def mean(self) -> LinearEstimate:
-        """Estimate the mean of the labels over all people; the labels of the domain must be numbers.
-
-        Returns
-        -------
-        LinearEstimate
-            The mean with its error and interval.
-
-        Raises
-        ------
-        InvalidInput
-            If the labels are not numbers. Use ``linear`` with a number per value instead.
-        """
-        labels = self.domain.labels
-        if not all(isinstance(label, (int, float)) and not isinstance(label, bool) for label in labels):
-            hint = "Use linear(weights) with a number per value."
-            raise InvalidInput("mean", "the labels of the domain", "be numbers", labels[0], hint=hint)
-        return self.linear(np.array(labels, dtype=np.float64))
-
-    def _weights(self, weights: Mapping[Any, float] | Sequence[float] | Floats) -> Floats:
-        """Return weights as an array in domain order."""
-        return read_numbers(self.domain, weights, "linear", "weights", absent=0.0)
+    @functools.cached_property
+    def _covariance_for_sums(self) -> Floats:
+        """The covariance of the frequencies that errors of sums are computed from."""
+        return self._covariance_at(self._distribution_for_sums)
 
     def influence(self, fraction: float) -> Floats:
         """Return the largest change of each unbiased frequency that dishonest reports can cause.
@@ -656,16 +464,12 @@ class Estimate(FrozenData, Result):
             combined estimate stores the dicts of its cohorts instead. Standard errors are not stored, because they
             follow from the other entries.
         """
-        return {
-            "format": self.format,
-            "version": VERSION,
-            "method": self.method,
-            "frequencies": numbers(self.frequencies),
-            "unbiased": numbers(self.unbiased),
-            "nearest": numbers(self.nearest),
-            "fit": _fit_document(self.fit),
-            **self._further(),
-        }
+        header = {"format": self.format, "version": VERSION, "method": self.method}
+        return {**header, **self._results(), **self._further()}
+
+    def _results(self) -> dict[str, Any]:
+        """Return the entries of the document that hold the frequencies."""
+        return {}
 
     @classmethod
     @reads_document
@@ -701,8 +505,8 @@ class Estimate(FrozenData, Result):
         It does not check the counts. It also does not check the frequencies and the fit of the methods "mle" and "mmse"
         or the weights of combined cohorts, because computing them takes long.
         """
-        kind: type[Estimate] = read_header(_SUBJECT, document, Estimate.formats)
-        return kind._read(document, mechanism)
+        estimate: Estimate = read_estimate(document, mechanism)
+        return estimate
 
     @abstractmethod
     def _further(self) -> dict[str, Any]:
@@ -712,144 +516,6 @@ class Estimate(FrozenData, Result):
     @abstractmethod
     def _read(cls, document: Mapping[str, Any], mechanism: Mechanism | None) -> Estimate:
         """Return the estimate that a document of this class describes."""
-
-    @staticmethod
-    def _read_results(document: Mapping[str, Any], size: int) -> dict[str, Any]:
-        """Return the constructor arguments that all estimates share."""
-        method = read_string(_SUBJECT, "method", document["method"])
-        arrays = {name: read_numbers_of(_SUBJECT, name, document[name], size) for name in ("frequencies", "unbiased")}
-        arrays["nearest"] = read_distribution_of(_SUBJECT, "nearest", document["nearest"], size)
-        return {"method": method, "fit": _read_fit(document["fit"], arrays["frequencies"]), **arrays}
-
-
-#: Keys of the documents of all estimates, in addition to format and version.
-RESULT_KEYS = ("method", "frequencies", "unbiased", "nearest", "fit")
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class MechanismEstimate(Estimate):
-    """The estimated frequencies from the reports of one mechanism, as :func:`estimate` returns them.
-
-    Parameters
-    ----------
-    method
-        Name of the method (see :func:`estimate`).
-    frequencies
-        Frequencies by this method as fractions of people, shape (k,) for k values, in domain order.
-    unbiased
-        Unbiased frequencies, shape (k,), in domain order. Some may lie outside [0, 1].
-    nearest
-        A distribution near the unbiased frequencies, shape (k,), at which variances are computed.
-    fit
-        Result of the maximum-likelihood search if the method is ``"mle"`` (see :class:`Fit`); None for other methods.
-    mechanism
-        The mechanism that produced the reports.
-    counts
-        The exact counts of the reports, as :func:`aggregate` returns them.
-
-    Examples
-    --------
-    >>> from sfumato import Domain, aggregate, estimate
-    >>> from sfumato.mechanisms import RandomizedResponse
-    >>> mechanism = RandomizedResponse(Domain(["none", "flu", "hiv"]), "ln 8")
-    >>> result = estimate(mechanism, aggregate(mechanism, [0] * 60 + [1] * 30 + [2] * 10))
-    >>> result.n, result.counts.counts.tolist(), result.mechanism.name
-    (100, [60, 30, 10], 'randomized-response')
-    """
-
-    mechanism: Mechanism = field(kw_only=True)
-    counts: Aggregate = field(kw_only=True)
-
-    format: ClassVar[str] = "sfumato-estimate"
-
-    @property
-    def domain(self) -> Domain:
-        """The domain: the values whose frequencies are estimated, in domain order."""
-        return self.mechanism.domain
-
-    @property
-    def n(self) -> int:
-        """The number of reports from which the frequencies were estimated."""
-        return self.counts.n
-
-    @property
-    def estimator(self) -> Estimator:
-        """The estimator of the mechanism, which computes the variances and intervals of this estimate.
-
-        It is derived from ``mechanism`` and ``method`` on access. It is not stored with the estimate: ``to_dict`` and
-        comparisons leave it out.
-        """
-        return estimator_of(self.mechanism, self.method)
-
-    def _source(self) -> str:
-        return f"mechanism={self.mechanism.name!r}"
-
-    def _further(self) -> dict[str, Any]:
-        return {"mechanism": self.mechanism.spec, "n": self.n, "counts": self.counts.counts.tolist()}
-
-    @classmethod
-    def _read(cls, document: Mapping[str, Any], mechanism: Mechanism | None) -> MechanismEstimate:
-        document = check_document(_SUBJECT, document, (*RESULT_KEYS, "n", "counts"), ("mechanism",))
-        mechanism = read_mechanism(document.get("mechanism"), mechanism)
-        counts = Aggregate(mechanism.hash, document["n"], document["counts"])
-        counts.check(mechanism)
-        if counts.n == 0:
-            raise InvalidInput(_SUBJECT, "n", "be at least 1, because an estimate needs a report", 0)
-        estimate = cls(**cls._read_results(document, len(mechanism.domain)), mechanism=mechanism, counts=counts)
-        estimate._check_read()
-        return estimate
-
-    def _check_read(self) -> None:
-        """Raise InvalidInput unless the numbers from a document follow from the counts."""
-        if self.method not in METHODS:
-            raise InvalidInput(_SUBJECT, "method", f"be one of {', '.join(METHODS)}", self.method)
-        if (self.fit is not None) != (self.method == "mle"):
-            raise InvalidInput(_SUBJECT, "fit", "be present with method 'mle', and only with it", self.fit)
-        estimator, fractions = self.estimator, self.counts.counts / self.n
-        unbiased = estimator.frequencies_of_counts(self.counts.counts, self.n)
-        scale = max(1.0, float(np.abs(unbiased).max()))
-        checks = {"unbiased": (self.unbiased, unbiased)}
-        checks["nearest"] = (self.nearest, estimator.nearest(unbiased, fractions))
-        if self.method in ("unbiased", "efficient", "simplex"):
-            checks["frequencies"] = (self.frequencies, checks["nearest" if self.method == "simplex" else "unbiased"][1])
-        for name, (stated, computed) in checks.items():
-            if not is_close(computed, stated, scale):
-                hint = "The document was changed after to_dict() wrote it. Estimate again from its counts."
-                raise InvalidInput(_SUBJECT, name, "agree with the counts", stated, hint=hint)
-        if self.method in ("mle", "mmse"):
-            read_distribution_of(_SUBJECT, "frequencies", self.frequencies.tolist(), len(self))
-
-
-def read_mechanism(spec: Any, mechanism: Mechanism | None) -> Mechanism:
-    """Return the mechanism of a document: the caller's, if it has the same spec, or one built from the spec."""
-    if mechanism is None:
-        return mechanism_from_spec(spec)
-    checked_type(_SUBJECT, "the mechanism", mechanism, Mechanism)
-    if spec is not None and mechanism.spec != spec:
-        hint = "Leave the mechanism out to build it from the document."
-        raise InvalidInput(_SUBJECT, "the mechanism", "have the spec of the document", mechanism, hint=hint)
-    return mechanism
-
-
-def _fit_document(fit: Fit | None) -> dict[str, Any] | None:
-    """Return the description of a maximum-likelihood search as a document."""
-    if fit is None:
-        return None
-    gain, bound = number_document(fit.gain), number_document(fit.bound)
-    return {"converged": bool(fit.converged), "iterations": int(fit.iterations), "gain": gain, "bound": bound}
-
-
-def _read_fit(document: Any, frequencies: Floats) -> Fit | None:
-    """Return the description of a maximum-likelihood search from a document."""
-    if document is None:
-        return None
-    keys = ("converged", "iterations", "gain", "bound")
-    if not isinstance(document, Mapping) or set(document) != set(keys):
-        raise InvalidInput(_SUBJECT, "fit", f"have the keys {', '.join(keys)}", document)
-    gain, bound = (read_number(_SUBJECT, f"the {key} of fit", document[key]) for key in ("gain", "bound"))
-    converged = read_flag(_SUBJECT, "converged of fit", document["converged"])
-    iterations = read_integer(_SUBJECT, "iterations of fit", document["iterations"])
-    return Fit(frequencies, converged, iterations, gain, bound)
 
 
 def value_table(domain: Domain, columns: Mapping[str, Floats]) -> dict[str, Any]:
@@ -862,170 +528,3 @@ def value_table(domain: Domain, columns: Mapping[str, Floats]) -> dict[str, Any]
         taken = {*_RESERVED, *table, *list(domain.factors)[axis + 1 :]}
         table[unused_name(name, taken)] = [cast("Any", label)[axis] for label in labels]
     return table
-
-
-# -- the laws of linear estimates ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class FrequencySource(LawSource):
-    """The frequency of one value."""
-
-    estimate: Estimate
-    index: int
-
-    form: ClassVar[str] = "frequency"
-    key: ClassVar[str] = "index"
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"form": self.form, "index": self.index, "estimate": self.estimate.to_dict()}
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> FrequencySource:
-        estimate = Estimate.from_dict(document["estimate"])
-        return cls(estimate, _read_indices([document["index"]], len(estimate))[0])
-
-    def _law(self) -> FormLaw:
-        estimate, x = self.estimate, self.index
-        rows = [law.rows(np.array([x])) for law in estimate._score_laws]
-        return FormLaw.of_rows(rows, float(estimate.unbiased[x]), min(max(float(estimate.frequencies[x]), 0.0), 1.0))
-
-
-@dataclass(frozen=True, eq=False)
-class ShareSource(LawSource):
-    """The share of people who have one of several values."""
-
-    estimate: Estimate
-    members: npt.NDArray[np.int64]
-
-    form: ClassVar[str] = "share"
-    key: ClassVar[str] = "members"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "members", read_only(self.members, np.int64))
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"form": self.form, "members": self.members.tolist(), "estimate": self.estimate.to_dict()}
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> ShareSource:
-        estimate = Estimate.from_dict(document["estimate"])
-        members = _read_indices(document["members"], len(estimate))
-        if not 0 < len(set(members)) == len(members) < len(estimate):
-            raise InvalidInput(
-                _SUBJECT, "members", "be indices of some but not all values, each once", document["members"]
-            )
-        return cls(estimate, np.array(members, np.int64))
-
-    def _law(self) -> FormLaw:
-        estimate, estimator = self.estimate, self.estimate.estimator
-        weights = np.zeros(len(estimate.domain))
-        weights[self.members] = 1.0
-        p = with_some_mass(estimate.nearest)
-        group = estimator.known_groups()
-        mine = group == group[self.members[0]]
-        if mine[self.members].all() and not mine.all() and not weights[mine].all():
-            # If reports reveal the total of this group of values, the law keeps that total as observed.
-            masks = [weights > 0, (weights == 0) & mine, ~mine]
-            mass = float(p[mine].sum())
-        else:
-            masks, mass = [weights > 0, weights == 0], 1.0
-        parts = np.array([np.where(mask, p, 0.0) / p[mask].sum() for mask in masks])
-        cohorts = estimator.cohorts(weights, parts, estimate.n)
-        value, inside = float(weights @ estimate.unbiased), float(weights @ estimate.frequencies)
-        inside = min(max(inside, 0.0), 1.0)
-        rows = _two_score_rows(cohorts, mass)
-        if rows is not None:
-            return FormLaw.of_rows(rows, value, inside)
-        if len(masks) == 2:
-            return FormLaw(value, inside, np.array([0.0, 1.0]), np.array([[0.0, 1.0], [1.0, 0.0]]), cohorts)
-        fractions = np.array([[0, mass, 1 - mass], [mass, 0, 1 - mass], [1, 0, 0]])
-        return FormLaw(value, inside, np.array([0.0, mass, 1.0]), fractions, cohorts)
-
-
-@dataclass(frozen=True, eq=False)
-class MeanSource(LawSource):
-    """The mean of weights, scaled so that the least weight is 0 and the greatest is 1."""
-
-    estimate: Estimate
-    weights: Floats
-
-    form: ClassVar[str] = "mean"
-    key: ClassVar[str] = "weights"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "weights", read_only(self.weights))
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"form": self.form, "weights": numbers(self.weights), "estimate": self.estimate.to_dict()}
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> MeanSource:
-        estimate = Estimate.from_dict(document["estimate"])
-        weights = read_numbers_of(_SUBJECT, "weights", document["weights"], len(estimate))
-        if len(np.unique(weights)) < 2:
-            raise InvalidInput(_SUBJECT, "weights", "contain two different numbers", document["weights"])
-        return cls(estimate, weights)
-
-    def _law(self) -> FormLaw:
-        estimate, weights = self.estimate, self.weights
-        least, gap = float(weights.min()), float(np.ptp(weights))
-        unit = (weights - least) / gap
-        # Add one person with a uniform value, because a value absent from a small sample may still move a mean far.
-        p = (estimate.n * estimate.nearest + 1 / len(weights)) / (estimate.n + 1)
-        place = _places(unit)
-        masses = np.asarray(np.bincount(place, weights=p), np.float64)
-        parts = np.zeros((len(masses), len(p)))
-        parts[place, np.arange(len(p))] = p / masses[place]
-        knots, fractions = tilted(masses, parts @ unit)
-        value, inside = (float(weights @ each - least) / gap for each in (estimate.unbiased, estimate.frequencies))
-        cohorts = estimate.estimator.cohorts(weights / gap, parts, estimate.n)
-        return FormLaw(value, min(max(inside, 0.0), 1.0), knots, fractions, cohorts)
-
-
-def _places(unit: Floats) -> npt.NDArray[np.int64]:
-    """Return the bin of each weight in [0, 1]: separate bins for 0 and 1, and a limited number between them."""
-    different, place = np.unique(unit, return_inverse=True)
-    if len(different) > _MOST_BINS:
-        inner = 1 + np.minimum((unit * (_MOST_BINS - 2)).astype(np.int64), _MOST_BINS - 3)
-        inner[unit == 0], inner[unit == 1] = 0, _MOST_BINS - 1
-        place = np.unique(inner, return_inverse=True)[1]
-    return np.asarray(place.ravel(), np.int64)
-
-
-def _two_score_rows(cohorts: Sequence[Cohort], mass: float) -> list[ScoreLaw] | None:
-    """Return the binomial law of a fraction whose reports have only two scores; None for other fractions."""
-    cohort, *others = cohorts
-    listed = None if others or cohort.scores is None else cohort.scores.score_values(cohort.parts)
-    if listed is None or len(listed[0]) != 2:
-        return None
-    score_values, probabilities = listed
-    within, in_group, *outside_group = probabilities / probabilities.sum(axis=1, keepdims=True)
-    ones = np.ones(1)
-    last = outside_group[0] if outside_group else np.zeros(2)
-    return [
-        ScoreLaw(
-            score_values[None], within[None], in_group[None], last[None], mass * ones, cohort.reports * ones, ones, ones
-        )
-    ]
-
-
-def _read_indices(document: Any, size: int) -> list[int]:
-    """Return the indices of values that a document holds."""
-    if not isinstance(document, list) or not all(type(x) is int and 0 <= x < size for x in document):
-        raise InvalidInput(_SUBJECT, "indices", f"be integers from 0 to {size - 1}", document)
-    return document
-
-
-def frequency_of(estimate: Estimate, x: int) -> FrequencyEstimate:
-    """Return the frequency of the value with index x."""
-    value, unbiased = float(estimate.frequencies[x]), float(estimate.unbiased[x])
-    if len(estimate.domain) == 1:
-        return FrequencyEstimate(1.0, 0.0, unbiased=1.0)
-    return FrequencyEstimate(
-        value,
-        float(estimate.standard_errors[x]),
-        unbiased=unbiased,
-        unseen=float(estimate._far[x]) / estimate.n,
-        terms=((1.0, FrequencySource(estimate, x)),),
-    )

@@ -7,7 +7,8 @@ from collections import OrderedDict
 
 import numpy as np
 
-from sfumato.mechanisms import Estimator, Mechanism, efficient_estimator
+from sfumato.mechanisms import Estimator, Mechanism, NotIdentifiable, efficient_estimator
+from sfumato.questions import Question
 
 __all__ = ["check_estimable", "estimator_of"]
 
@@ -15,9 +16,15 @@ __all__ = ["check_estimable", "estimator_of"]
 _MOST_BYTES = 2**28
 
 
-def check_estimable(mechanism: Mechanism) -> None:
-    """Raise InvalidInput unless frequencies can be estimated from the reports of a mechanism."""
-    _ = mechanism.estimator
+def check_estimable(mechanism: Mechanism, question: Question | None = None) -> None:
+    """Raise InvalidInput unless the reports of a mechanism determine all frequencies, or the answers to a question."""
+    estimator = mechanism.estimator
+    if estimator.is_complete or (question is not None and estimator.identifies(question.matrix())):
+        return
+    must, hint = "distinguish all values in its reports", "Use a mechanism that was designed for all frequencies."
+    if question is not None:
+        must, hint = "determine all answers by its reports", "Use a mechanism that was designed for this question."
+    raise NotIdentifiable(must, mechanism, hint=hint)
 
 
 def estimator_of(mechanism: Mechanism, method: str) -> Estimator:

@@ -8,10 +8,10 @@ from typing import Any
 from sfumato.collecting import Aggregate
 from sfumato.domain import Frequencies, checked_distribution
 from sfumato.errors import Description, InvalidInput, shown
-from sfumato.estimation.estimates import METHODS, MechanismEstimate
 from sfumato.estimation.estimators import estimator_of
 from sfumato.estimation.groups import GroupedEstimate, merged
-from sfumato.mechanisms import Fit, Mechanism
+from sfumato.estimation.mechanism_estimates import METHODS, PARTIAL_METHODS, MechanismEstimate, PartialEstimate
+from sfumato.mechanisms import Fit, Mechanism, NotIdentifiable
 
 __all__ = ["METHODS", "estimate", "estimate_groups"]
 
@@ -22,7 +22,7 @@ def estimate(
     method: str = "unbiased",
     *,
     prior: Frequencies | None = None,
-) -> MechanismEstimate:
+) -> MechanismEstimate | PartialEstimate:
     """Estimate how frequent each value is among the people who reported.
 
     Parameters
@@ -40,13 +40,17 @@ def estimate(
 
     Returns
     -------
-    MechanismEstimate
-        The frequency of every value as a fraction of people, with standard errors, intervals and covariance.
+    MechanismEstimate or PartialEstimate
+        The frequency of every value as a fraction of people, with standard errors, intervals and covariance. If the
+        reports do not distinguish all values, the result is a :class:`PartialEstimate`. It has no frequencies, but
+        estimates the sums of frequencies that the reports determine, such as a mean.
 
     Raises
     ------
     InvalidInput
         If the counts do not belong to the mechanism, contain no report, or the mechanism does not support the method.
+    NotIdentifiable
+        If the reports do not distinguish all values, and the method is neither ``"unbiased"`` nor ``"efficient"``.
     LimitExceeded
         If the method needs the matrix Q(y|x) of the mechanism, and it has too many entries.
 
@@ -94,6 +98,11 @@ def estimate(
         hint = "Only method 'mmse' uses a prior."
         raise InvalidInput("estimate", "prior", f"be left out with method {method!r}", prior, hint=hint)
     estimator = estimator_of(mechanism, method)
+    if not estimator.is_complete:
+        if method not in PARTIAL_METHODS:
+            must = f"distinguish all values in its reports for method {method!r}"
+            raise NotIdentifiable(must, mechanism, hint="Use method 'unbiased', and ask for a sum such as mean().")
+        return PartialEstimate(method, mechanism=mechanism, counts=aggregate)
     fractions = aggregate.counts / aggregate.n
     unbiased = estimator.frequencies_of_counts(aggregate.counts, aggregate.n)
     nearest = estimator.nearest(unbiased, fractions)

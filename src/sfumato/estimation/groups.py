@@ -31,8 +31,10 @@ from sfumato.collecting import Aggregate
 from sfumato.domain import Domain, read_mapping
 from sfumato.errors import Description, InvalidInput, UnknownLabel
 from sfumato.estimation.documents import VERSION, check_document, read_header
-from sfumato.estimation.estimates import Estimate, MechanismEstimate, frequency_of, value_table
+from sfumato.estimation.estimates import Estimate, value_table
 from sfumato.estimation.linear import LinearEstimate, check_confidence, weighted_sum
+from sfumato.estimation.mechanism_estimates import MechanismEstimate
+from sfumato.estimation.sources import frequency_of
 
 if TYPE_CHECKING:
     import pandas
@@ -215,9 +217,9 @@ class GroupedEstimate(FrozenData, Result):
 
     def _columns(self, confidence: float = 0.95, *, simultaneous: bool = False) -> Mapping[str, Sequence[Any]]:
         tables = [estimate._columns(confidence, simultaneous=simultaneous) for estimate in self.groups.values()]
-        columns: dict[str, Sequence[Any]] = {
-            "group": [group for group in self.groups for _ in range(len(self.total))],
-        }
+        lengths = [len(next(iter(table.values()))) for table in tables]
+        names = zip(self.groups, lengths, strict=True)
+        columns: dict[str, Sequence[Any]] = {"group": [group for group, length in names for _ in range(length)]}
         for name in tables[0]:
             parts = [table[name] for table in tables]
             arrays = isinstance(parts[0], np.ndarray)
@@ -225,6 +227,8 @@ class GroupedEstimate(FrozenData, Result):
         return columns
 
     def _shown(self) -> Mapping[str, Sequence[Any]]:
+        if not self.total.is_complete:
+            return self._shown_answers()
         most = np.argsort(-self.total.frequencies, kind="stable")[:_MOST_VALUES]
         top = (most if len(self.total) > _MOST_VALUES else np.arange(len(self.total))).tolist()
         rows = [*list(self.groups.items())[: MOST_ROWS - 1], ("all", self.total)]
@@ -237,10 +241,25 @@ class GroupedEstimate(FrozenData, Result):
             columns[unused_name(str(self.total.domain.label(x)), columns)] = cells
         return columns
 
+    def _shown_answers(self) -> Mapping[str, Sequence[Any]]:
+        """Return the printed columns if the reports determine only some sums: those of ``PartialEstimate``."""
+        rows = [*list(self.groups.items())[: MOST_ROWS - 1], ("all", self.total)]
+        tables = [estimate._columns() for _, estimate in rows]
+        columns: dict[str, Sequence[Any]] = {
+            "group": [str(group) for group, _ in rows],
+            "reports": [estimate.n for _, estimate in rows],
+        }
+        for x, name in enumerate(tables[0]["answer"][:_MOST_VALUES]):
+            columns[name] = [f"{table['value'][x]:.5g} ± {table['standard_error'][x]:.2g}" for table in tables]
+        return columns
+
     def _left_out(self) -> int:
         return max(0, len(self.groups) - MOST_ROWS + 1)
 
     def _title(self) -> str:
+        if not self.total.is_complete:
+            groups = quantity(len(self.groups), "group")
+            return f"{groups}, method {self.total.method}, sums that the reports determine ± standard error"
         size, most = len(self.total), _MOST_VALUES
         values = f"the {most} most frequent of {size:,} values" if size > most else quantity(size, "value")
         groups = quantity(len(self.groups), "group")

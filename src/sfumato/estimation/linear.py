@@ -10,26 +10,32 @@ from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from sfumato._core import (
+    Floats,
     FrozenData,
     Result,
     check_keys,
     is_number,
     number_document,
     percent,
+    plot_result,
     read_items,
     read_number,
     reads_document,
 )
 from sfumato.errors import InvalidInput
+from sfumato.estimation.binning import rounding_notes
 from sfumato.estimation.documents import VERSION, check_document, read_header
 from sfumato.mechanisms import Form, FormLaw
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
+    from matplotlib.figure import Figure
 
-__all__ = ["LawSource", "LinearEstimate", "check_confidence", "weighted_sum"]
+__all__ = ["LawSource", "LinearEstimate", "check_confidence", "reduced_weights", "weighted_sum"]
 
 _SUBJECT = "LinearEstimate.from_dict"
 
@@ -88,6 +94,9 @@ class LinearEstimate(FrozenData, Result):
         One pair (coefficient, source) per independent group of people. A source holds an estimate and the weights of
         its frequencies; from it, the exact distribution of the estimation error is computed. Methods that return a
         ``LinearEstimate`` set the terms. Without terms, intervals use the normal approximation.
+    rounding
+        The largest error that dividing numbers into bins adds to a mean: half the width of the widest bin. The standard
+        error and the interval do not include it.
 
     Notes
     -----
@@ -112,6 +121,7 @@ class LinearEstimate(FrozenData, Result):
     standard_error: float
     unseen: float = field(default=0.0, kw_only=True)
     terms: tuple[tuple[float, LawSource], ...] = field(default=(), kw_only=True)
+    rounding: float = field(default=0.0, kw_only=True)
 
     #: Name of the class in documents.
     format: ClassVar[str] = "sfumato-linear-estimate"
@@ -233,11 +243,31 @@ class LinearEstimate(FrozenData, Result):
         low, high = self.interval(confidence)
         return {"value": [self.value], "standard_error": [self.standard_error], "low": [low], "high": [high]}
 
+    def plot(self, confidence: float = 0.95) -> Figure:
+        """Draw the number on an axis, with its interval.
+
+        Parameters
+        ----------
+        confidence
+            Confidence level of the interval, above 0 and below 1.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure; requires matplotlib (``pip install "sfumato[plot]"``).
+        """
+        figure: Figure = plot_result(self, confidence)
+        return figure
+
     def _title(self) -> str:
         return f"estimate with its {percent(0.95)} interval"
 
+    def _notes(self) -> Sequence[str]:
+        return rounding_notes(self.rounding)
+
     def __str__(self) -> str:
-        return f"{self.value:.6g} ± {self.standard_error:.2g}"
+        bins = f" (± {self.rounding:.2g} from bins)" if self.rounding else ""
+        return f"{self.value:.6g} ± {self.standard_error:.2g}{bins}"
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(value={self.value!r}, standard_error={self.standard_error!r})"
@@ -258,6 +288,7 @@ class LinearEstimate(FrozenData, Result):
             "standard_error": number_document(self.standard_error),
             "unseen": number_document(self.unseen),
             "terms": terms,
+            **({"rounding": number_document(self.rounding)} if self.rounding else {}),
             **self._further(),
         }
 
@@ -293,10 +324,12 @@ class LinearEstimate(FrozenData, Result):
         """
         kind: type[LinearEstimate] = read_header(_SUBJECT, document, LinearEstimate.formats)
         further = kind._further_keys
-        document = check_document(_SUBJECT, document, ("value", "standard_error", "unseen", "terms", *further))
+        needed = ("value", "standard_error", "unseen", "terms", *further)
+        document = check_document(_SUBJECT, document, needed, ("rounding",))
         terms = tuple(_read_term(term) for term in read_items(_SUBJECT, "terms", document["terms"]))
         named = {"value": read_number(_SUBJECT, "value", document["value"])}
         named |= {key: read_number(_SUBJECT, key, document[key], least=0.0) for key in ("standard_error", "unseen")}
+        named["rounding"] = read_number(_SUBJECT, "rounding", document.get("rounding", 0.0), least=0.0)
         estimate = kind(**named, terms=terms, **kind._read_further(document))
         estimate._check_read()
         return estimate
@@ -338,7 +371,26 @@ def weighted_sum(parts: Sequence[tuple[float, LinearEstimate]]) -> LinearEstimat
     terms: tuple[tuple[float, LawSource], ...] = ()
     if all(part.terms or part._is_known for _, part in parts):
         terms = tuple((weight * coefficient, source) for weight, part in parts for coefficient, source in part.terms)
-    return LinearEstimate(value, error, unseen=unseen, terms=terms)
+    rounding = sum(abs(weight) * part.rounding for weight, part in parts)
+    return LinearEstimate(value, error, unseen=unseen, terms=terms, rounding=rounding)
+
+
+def reduced_weights(weights: Floats) -> tuple[float, Floats]:
+    """Return a constant and weights with the same sum Σ weight·frequency, of which as many as possible are 0.
+
+    The true frequencies sum to one. If the weights take only two different values, the sum is estimated from the
+    smaller of the two groups of values. If all weights are equal, it is the constant.
+    """
+    different = np.unique(weights)
+    if len(different) == 1:
+        return float(different[0]), np.zeros(len(weights))
+    if len(different) > 2:
+        return 0.0, weights
+    low, high = different.tolist()
+    chosen = weights == high
+    if 2 * np.count_nonzero(chosen) <= len(weights):
+        return low, np.where(chosen, high - low, 0.0)
+    return high, np.where(chosen, 0.0, low - high)
 
 
 def check_confidence(confidence: float, tests: int = 1) -> None:

@@ -146,6 +146,8 @@ class EventEstimate(LinearEstimate):
         The distance by which one additional report could move the number (see :class:`LinearEstimate`).
     terms
         The groups of people whose reports are summed (see :class:`LinearEstimate`).
+    rounding
+        The error that bins add (see :class:`LinearEstimate`); 0 here.
     events
         The independent models of the error, whose errors add (see :class:`Events`).
 
