@@ -80,6 +80,13 @@ def test_levels_and_plans() -> None:
     assert np.isnan(image[0, 1])
     lines = plot_plan(policy).axes[0].lines
     assert len(lines) == 10  # five classical mechanisms, four for this policy, and the line at one
+    compared = sf.plan(sf.Uniform(sf.Domain.range(4), 1), 100, question="mean", max_seconds=0)
+    axes = plot_plan(compared, [100, 400]).axes[0]
+    assert axes.get_ylabel() == "standard error of the answer"
+    first = np.asarray(axes.lines[0].get_ydata(), np.float64)
+    assert first.tolist() == pytest.approx([compared.standard_error(compared.rows[0]) / root for root in (1, 2)])
+    bars: Any = compared.plot().axes[0].patches
+    assert [bar.get_width() for bar in bars] == pytest.approx([compared.standard_error(row) for row in compared.rows])
     with pytest.raises(InvalidInput, match="have an epsilon for pairs of values"):
         plot_epsilons(sf.Prior(domain, ["1/2", "1/4", "1/4"], 1))
     with pytest.raises(InvalidInput, match="numbers must be a whole number"):
@@ -95,6 +102,7 @@ def test_a_truth_has_a_share_for_each_value() -> None:
     plot_estimate(estimate, truth={"none": 1})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["e.svg", "e.png"])
 def test_the_same_figure_gives_the_same_file(tmp_path: Path, name: str) -> None:
     estimate = example(sf.Domain(["none", "flu", "hiv"]))

@@ -1,18 +1,13 @@
-"""Figures of estimates, maps, privacy levels, error regions, plans and audits.
-
-Each function returns a matplotlib figure. :func:`save` writes a figure as SVG or PNG. Matplotlib is an optional
-dependency: ``pip install "sfumato[plot]"``.
-"""
+"""Figures of estimates, maps, privacy levels, error regions, plans and audits."""
 
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sfumato._core import checked_count, import_optional, percent, quantity, register_plot, replacing
+from sfumato._core import checked_count, percent, quantity, register_plot
 from sfumato.auditing import (
     Certificate,
     Channel,
@@ -28,6 +23,7 @@ from sfumato.domain import checked_distribution
 from sfumato.errors import Description, InvalidInput
 from sfumato.estimation import Estimate, FrequencyTable, GroupedEstimate
 from sfumato.mechanisms import Mechanism
+from sfumato.plotting.style import BAND, FREQUENCY, INK, MOST_BARS, TRUTH, new_figure
 from sfumato.policy import PairwisePolicy, Policy
 
 if TYPE_CHECKING:
@@ -46,13 +42,8 @@ __all__ = [
     "plot_region",
     "plot_sampler_audit",
     "plot_simulation",
-    "save",
 ]
 
-#: Maximum number of bars; more frequencies are drawn as a line with a band.
-_MOST_BARS = 60
-#: Colours of lines and the best bar, of bars and bands, and of the truth.
-_INK, _BAND, _TRUTH = "#1f4e79", "#9dc3e6", "#c55a11"
 #: Axis labels of utilities, with units.
 _UTILITIES = {
     "worst-estimation": "worst-case expected squared error",
@@ -60,53 +51,6 @@ _UTILITIES = {
     "mmse": "mean squared error",
     "expected-loss": "expected loss",
 }
-_FREQUENCY = "frequency (fraction of people)"
-
-
-def _figure(width: float, height: float) -> tuple[Figure, Any]:
-    """Return a figure of this size in inches, with one pair of axes."""
-    figure: Figure = import_optional("matplotlib.figure", "plot", "drawing a figure").Figure(
-        figsize=(width, height), layout="constrained"
-    )
-    return figure, figure.add_subplot()
-
-
-def save(figure: Figure, path: Path | str) -> None:
-    """Write a figure to an SVG or PNG file.
-
-    The function writes the whole file or nothing, and replaces an existing file. The same figure produces the same
-    bytes. PNG files have 150 dots per inch.
-
-    Parameters
-    ----------
-    figure
-        A matplotlib figure, such as one that a function of this module returned.
-    path
-        Path of the file, which must end in ``.svg`` or ``.png``; the ending selects the format.
-
-    Raises
-    ------
-    InvalidInput
-        If the path has another ending, or the file cannot be written.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from sfumato import Domain, Uniform
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder) / "levels.svg"
-    ...     save(plot_epsilons(Uniform(Domain.range(3), 1)), path)
-    ...     path.exists()
-    True
-    """
-    suffix = Path(path).suffix.lower()
-    if suffix not in (".svg", ".png"):
-        raise InvalidInput(str(path), "the name of the plot file", "end in .svg or .png", Path(path).name)
-    import matplotlib
-
-    metadata = {"Date": None} if suffix == ".svg" else {"Software": None}
-    with replacing(path) as file, matplotlib.rc_context({"svg.hashsalt": "sfumato", "svg.fonttype": "none"}):
-        figure.savefig(file, format=suffix[1:], dpi=150, metadata=metadata)
 
 
 @register_plot(Estimate)
@@ -152,21 +96,21 @@ def plot_estimate(
     low, high = estimate.interval(confidence, simultaneous=simultaneous)
     shown = f"{percent(confidence)} interval{' (simultaneous)' if simultaneous else ''}"
     places = np.arange(len(estimate.domain))
-    has_bars = len(places) <= _MOST_BARS
-    figure, axes = _figure(max(6.0, 0.28 * len(places) if has_bars else 10.0), 4.0)
+    has_bars = len(places) <= MOST_BARS
+    figure, axes = new_figure(max(6.0, 0.28 * len(places) if has_bars else 10.0), 4.0)
     if has_bars:
-        axes.bar(places, estimate.frequencies, color=_BAND, label="estimate")
-        axes.vlines(places, low, high, color=_INK, linewidth=1.5, label=shown)
+        axes.bar(places, estimate.frequencies, color=BAND, label="estimate")
+        axes.vlines(places, low, high, color=INK, linewidth=1.5, label=shown)
         turned = {"rotation": 45, "ha": "right"} if len(places) > 8 else {}
         axes.set_xticks(places, [str(label) for label in estimate.domain], **turned)
         axes.set_xlabel("value")
     else:
-        axes.fill_between(places, low, high, color=_BAND, label=shown)
-        axes.plot(places, estimate.frequencies, color=_INK, linewidth=0.8, label="estimate")
+        axes.fill_between(places, low, high, color=BAND, label=shown)
+        axes.plot(places, estimate.frequencies, color=INK, linewidth=0.8, label="estimate")
         axes.set_xlabel("value, in domain order")
     if truth is not None:
-        axes.plot(places, truth, "D" if has_bars else "-", color=_TRUTH, markersize=5, linewidth=0.8, label="truth")
-    axes.set_ylabel(_FREQUENCY)
+        axes.plot(places, truth, "D" if has_bars else "-", color=TRUTH, markersize=5, linewidth=0.8, label="truth")
+    axes.set_ylabel(FREQUENCY)
     axes.set_ylim(bottom=0)
     axes.set_title(_estimate_title(estimate))
     axes.legend(frameon=False)
@@ -185,7 +129,7 @@ def _plot_map(estimate: Estimate) -> Figure:
     vertical, horizontal = (
         estimate.domain.edges if is_map else (np.arange(rows + 1) - 0.5, np.arange(columns + 1) - 0.5)
     )
-    figure, axes = _figure(7.0, max(3.0, 6.0 * rows / columns))
+    figure, axes = new_figure(7.0, max(3.0, 6.0 * rows / columns))
     # Frequencies below the noise are drawn as 0, because a map of noise would mislead.
     shown = np.where(estimate.frequencies > estimate.standard_errors, estimate.frequencies, 0.0)
     mesh = axes.pcolormesh(horizontal, vertical, shown.reshape(rows, columns), cmap="Blues")
@@ -226,20 +170,20 @@ def plot_groups(grouped: GroupedEstimate, confidence: float = 0.95) -> Figure:
     'Estimated frequencies from 200 reports, 95% intervals'
     """
     names = list(grouped)
-    most = max(1, _MOST_BARS // len(names))
+    most = max(1, MOST_BARS // len(names))
     chosen = np.sort(np.argsort(-grouped.total.frequencies, kind="stable")[:most])
     places = np.arange(len(chosen))
     width = 0.8 / len(names)
-    figure, axes = _figure(max(6.0, 0.28 * len(chosen) * len(names)), 4.0)
+    figure, axes = new_figure(max(6.0, 0.28 * len(chosen) * len(names)), 4.0)
     for number, name in enumerate(names):
         estimate = grouped[name]
         low, high = estimate.interval(confidence)
         at = places + (number - (len(names) - 1) / 2) * width
         axes.bar(at, estimate.frequencies[chosen], width, label=str(name))
-        axes.vlines(at, low[chosen], high[chosen], color=_INK, linewidth=1.0)
+        axes.vlines(at, low[chosen], high[chosen], color=INK, linewidth=1.0)
     axes.set_xticks(places, [str(grouped.total.domain.label(x)) for x in chosen.tolist()], rotation=45, ha="right")
     axes.set_xlabel("value")
-    axes.set_ylabel(_FREQUENCY)
+    axes.set_ylabel(FREQUENCY)
     axes.set_ylim(bottom=0)
     left_out = len(grouped.total) - len(chosen)
     most_frequent = f", {quantity(len(chosen), 'most frequent value')}" if left_out else ""
@@ -280,12 +224,12 @@ def plot_frequency_table(table: FrequencyTable, confidence: float = 0.95) -> Fig
     """
     rows = list(table.items())
     values = np.array([row.value for _, row in rows])
-    chosen = np.sort(np.argsort(-np.abs(values), kind="stable")[:_MOST_BARS])
+    chosen = np.sort(np.argsort(-np.abs(values), kind="stable")[:MOST_BARS])
     low, high = np.array([rows[x][1].interval(confidence) for x in chosen]).T
     places = np.arange(len(chosen))
-    figure, axes = _figure(max(6.0, 0.28 * len(chosen)), 4.0)
-    axes.bar(places, values[chosen], color=_BAND, label=table.quantity)
-    axes.vlines(places, low, high, color=_INK, linewidth=1.5, label=f"{percent(confidence)} interval")
+    figure, axes = new_figure(max(6.0, 0.28 * len(chosen)), 4.0)
+    axes.bar(places, values[chosen], color=BAND, label=table.quantity)
+    axes.vlines(places, low, high, color=INK, linewidth=1.5, label=f"{percent(confidence)} interval")
     axes.axhline(0, color="grey", linewidth=0.8)
     turned = {"rotation": 45, "ha": "right"} if len(places) > 8 else {}
     axes.set_xticks(places, [str(rows[x][0]) for x in chosen], **turned)
@@ -295,7 +239,7 @@ def plot_frequency_table(table: FrequencyTable, confidence: float = 0.95) -> Fig
         axes.set_ylabel("difference (fraction of people)")
         axes.set_title(f"Difference of frequencies: {' minus '.join(groups)}")
     else:
-        axes.set_ylabel(_FREQUENCY)
+        axes.set_ylabel(FREQUENCY)
         axes.set_title(f"Weighted frequencies of {quantity(len(groups), 'group')}")
     axes.legend(frameon=False)
     return figure
@@ -334,7 +278,7 @@ def plot_epsilons(policy: Policy) -> Figure:
         got = Description(f"a {policy.kind} policy")
         raise InvalidInput("plot_epsilons", "policy", "have an epsilon for pairs of values", got, hint=hint)
     epsilons = policy.effective_epsilon_matrix().floats
-    figure, axes = _figure(6.0, 5.0)
+    figure, axes = new_figure(6.0, 5.0)
     finite = np.where(np.isfinite(epsilons), epsilons, np.nan)
     image = axes.imshow(finite, cmap="viridis_r", vmin=0)
     figure.colorbar(image, ax=axes, label="effective ε (blank: no rule)")
@@ -380,10 +324,10 @@ def plot_error_region(mechanism: Mechanism | Channel, policy: Policy, x: object,
     'Errors of tests under a uniform policy'
     """
     allowed, reached = policy_region(policy, x, other), error_region(mechanism, x, other)
-    figure, axes = _figure(5.0, 4.6)
+    figure, axes = new_figure(5.0, 4.6)
     alarm, missed = allowed.vertices.T
-    axes.fill_between(alarm, missed, 1 - alarm, color=_BAND, alpha=0.5, linewidth=0, label="allowed by the policy")
-    axes.plot(*reached.vertices.T, color=_INK, marker="o", markersize=3, label="best tests of a report")
+    axes.fill_between(alarm, missed, 1 - alarm, color=BAND, alpha=0.5, linewidth=0, label="allowed by the policy")
+    axes.plot(*reached.vertices.T, color=INK, marker="o", markersize=3, label="best tests of a report")
     _label_errors(axes, x, other)
     axes.set_title(f"Errors of tests under a {policy.kind} policy")
     axes.legend(frameon=False)
@@ -404,6 +348,7 @@ def plot_plan(policy: Policy | Plan, numbers: Any = (10**3, 10**4, 10**5, 10**6,
     -------
     matplotlib.figure.Figure
         One line per mechanism: its expected total variation error (half the l1 error, at most 1), on logarithmic axes.
+        For a plan with a question, the standard error of the answers.
 
     Raises
     ------
@@ -416,16 +361,20 @@ def plot_plan(policy: Policy | Plan, numbers: Any = (10**3, 10**4, 10**5, 10**6,
     >>> plot_plan(Uniform(Domain.range(3), 1), numbers=[100, 1000]).axes[0].get_xlabel()
     'number of people'
     """
-    figure, axes = _figure(6.0, 4.0)
+    figure, axes = new_figure(6.0, 4.0)
     numbers = [checked_count("plot_plan", n, "numbers") for n in numbers]
     compared = policy if isinstance(policy, Plan) else plan(policy, n=1)
     policy = compared.policy
+    asks = compared.question is not None
+    most = np.inf if asks else 1.0
     for row in compared.rows:
-        errors = [min(row.half_l1 * (compared.n / n) ** 0.5, 1.0) for n in numbers]
+        error = compared.standard_error(row) if asks else row.half_l1
+        errors = [min(error * (compared.n / n) ** 0.5, most) for n in numbers]
         axes.loglog(numbers, errors, marker="o", markersize=3, label=row.name)
-    axes.axhline(1, color="grey", linewidth=0.8, linestyle=":")
+    if not asks:
+        axes.axhline(1, color="grey", linewidth=0.8, linestyle=":")
     axes.set_xlabel("number of people")
-    axes.set_ylabel("expected total variation error")
+    axes.set_ylabel(_error_label(compared))
     axes.set_title(f"{policy.kind.capitalize()} policy over {quantity(len(policy.domain), 'value')}")
     axes.legend(frameon=False)
     return figure
@@ -435,8 +384,9 @@ def plot_plan(policy: Policy | Plan, numbers: Any = (10**3, 10**4, 10**5, 10**6,
 def plot_comparison(comparison: Plan) -> Figure:
     """Plot one bar per mechanism of a plan, the smallest error on top.
 
-    The bars show the expected total variation error, at most 1. In a plan for another utility than estimation, they
-    show the values of that utility, and a line shows the bound on every mechanism.
+    The bars show the expected total variation error, at most 1, or the standard error of the answers to a question. In
+    a plan for another utility than estimation, they show the values of that utility, and a line shows the bound on
+    every mechanism.
 
     Parameters
     ----------
@@ -457,19 +407,31 @@ def plot_comparison(comparison: Plan) -> Figure:
     rows = comparison.rows
     by_error = comparison.utility == "estimation"
     lengths = [row.tv if by_error else row.value or 0.0 for row in rows]
-    figure, axes = _figure(6.0, max(2.0, 0.35 * len(rows) + 1.2))
+    if by_error and comparison.question is not None:
+        errors = [comparison.standard_error(row) for row in rows]
+        lengths = [error if np.isfinite(error) else 0.0 for error in errors]
+    figure, axes = new_figure(6.0, max(2.0, 0.35 * len(rows) + 1.2))
     places = np.arange(len(rows))
-    axes.barh(places, lengths, color=[_INK if row is comparison.best else _BAND for row in rows])
+    axes.barh(places, lengths, color=[INK if row is comparison.best else BAND for row in rows])
     axes.set_yticks(places, [f"{row.name} ({quantity(row.bits, 'bit')})" for row in rows])
     axes.invert_yaxis()
     if not by_error and comparison.bound is not None and np.isfinite(comparison.bound):
-        axes.axvline(comparison.bound, color=_TRUTH, linewidth=1.2, label="bound on every mechanism")
+        axes.axvline(comparison.bound, color=TRUTH, linewidth=1.2, label="bound on every mechanism")
         axes.legend(frameon=False)
     utility = _UTILITIES.get(comparison.utility, comparison.utility)
-    axes.set_xlabel("expected total variation error" if by_error else utility)
+    axes.set_xlabel(_error_label(comparison) if by_error else utility)
     values, people = quantity(len(comparison.policy.domain), "value"), quantity(comparison.n, "person")
     axes.set_title(f"{comparison.policy.kind.capitalize()} policy over {values}, {people}")
     return figure
+
+
+def _error_label(compared: Plan) -> str:
+    """Return the label of the axis of errors."""
+    question = compared.question
+    if question is None:
+        return "expected total variation error"
+    one = len(question.names) == 1
+    return "standard error of the answer" if one else "standard error of the answers (root mean square)"
 
 
 @register_plot(Optimum)
@@ -493,7 +455,7 @@ def plot_matrix(optimum: Optimum) -> Figure:
     'Optimal mechanism: estimation 3.951, bound 3.951'
     """
     matrix = optimum.mechanism.matrix()
-    figure, axes = _figure(6.0, 5.0)
+    figure, axes = new_figure(6.0, 5.0)
     image = axes.imshow(matrix, cmap="Blues", vmin=0, aspect="auto", interpolation="nearest")
     figure.colorbar(image, ax=axes, label="probability")
     if len(matrix) <= 20:
@@ -507,6 +469,8 @@ def plot_matrix(optimum: Optimum) -> Figure:
 @register_plot(Simulation)
 def plot_simulation(simulation: Simulation) -> Figure:
     """Plot the estimated frequencies of a simulated collection, with 95% intervals and the true distribution.
+
+    With a question, plot the answers with their 95% intervals.
 
     Parameters
     ----------
@@ -525,6 +489,8 @@ def plot_simulation(simulation: Simulation) -> Figure:
     >>> plot_simulation(simulate(mechanism, n=1000, seed=1)).axes[0].get_ylabel()
     'frequency (fraction of people)'
     """
+    if simulation.question is not None:
+        return simulation.answers.plot()
     return plot_estimate(simulation.estimate, truth=simulation.truth)
 
 
@@ -597,10 +563,10 @@ def plot_sampler_audit(audit: SamplerAudit) -> Figure:
 
 def _plot_epsilon_bars(bars: dict[str, float], title: str) -> Figure:
     """Plot one horizontal bar per epsilon; write an infinite epsilon as a word."""
-    figure, axes = _figure(6.0, 1.8)
+    figure, axes = new_figure(6.0, 1.8)
     for place, (label, epsilon) in enumerate(reversed(bars.items())):
         length = epsilon if math.isfinite(epsilon) else 0.0
-        axes.barh(place, length, color=_BAND if label.startswith("allowed") else _INK)
+        axes.barh(place, length, color=BAND if label.startswith("allowed") else INK)
         axes.text(length, place, f" {epsilon:.4g}" if math.isfinite(epsilon) else " infinite", va="center")
     axes.set_yticks(range(len(bars)), list(reversed(bars)))
     axes.set_xlabel("ε")
@@ -635,10 +601,10 @@ def plot_region(region: ErrorRegion | PolicyRegion) -> Figure:
     >>> plot_region(policy_region(Uniform(Domain.range(3), 1), 0, 1)).axes[0].get_title()
     'Errors of tests between 0 and 1'
     """
-    figure, axes = _figure(5.0, 4.6)
+    figure, axes = new_figure(5.0, 4.6)
     alarm, missed = region.vertices.T
-    axes.fill_between(alarm, missed, 1 - alarm, color=_BAND, alpha=0.5, linewidth=0)
-    axes.plot(alarm, missed, color=_INK, marker="o", markersize=3)
+    axes.fill_between(alarm, missed, 1 - alarm, color=BAND, alpha=0.5, linewidth=0)
+    axes.plot(alarm, missed, color=INK, marker="o", markersize=3)
     _label_errors(axes, region.x, region.other)
     axes.set_title(f"Errors of tests between {region.x!r} and {region.other!r}")
     return figure

@@ -1,0 +1,42 @@
+"""Figures of estimates, answers, maps, privacy levels, error regions, plans and audits.
+
+Each function returns a matplotlib figure. :func:`save` writes a figure as SVG or PNG. Matplotlib is an optional
+dependency: ``pip install "sfumato[plot]"``.
+"""
+
+from sfumato.plotting.answers import plot_answers, plot_distribution, plot_number, plot_quantiles
+from sfumato.plotting.results import (
+    plot_certificate,
+    plot_comparison,
+    plot_epsilons,
+    plot_error_region,
+    plot_estimate,
+    plot_frequency_table,
+    plot_groups,
+    plot_matrix,
+    plot_plan,
+    plot_region,
+    plot_sampler_audit,
+    plot_simulation,
+)
+from sfumato.plotting.style import save
+
+__all__ = [
+    "plot_answers",
+    "plot_certificate",
+    "plot_comparison",
+    "plot_distribution",
+    "plot_epsilons",
+    "plot_error_region",
+    "plot_estimate",
+    "plot_frequency_table",
+    "plot_groups",
+    "plot_matrix",
+    "plot_number",
+    "plot_plan",
+    "plot_quantiles",
+    "plot_region",
+    "plot_sampler_audit",
+    "plot_simulation",
+    "save",
+]
