@@ -217,6 +217,7 @@ def test_a_mechanism_without_a_kernel_runs_its_own_sampler() -> None:
     assert set(sf.privatize(mechanism, np.zeros(30_000, int), sf.InsecureSeeded(1)).tolist()) == {4}
 
 
+@pytest.mark.slow
 def test_one_value_at_a_time_needs_no_numba() -> None:
     code = (
         "import sys, sfumato as sf; d = sf.Domain(['a', 'b']); "

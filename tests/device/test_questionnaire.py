@@ -212,6 +212,7 @@ def test_what_is_too_large_to_compare_is_said() -> None:
     assert plan.left_out in str(plan)
 
 
+@pytest.mark.slow
 def test_reports_are_short_unless_the_caller_says_otherwise() -> None:
     """Subset selection sends 40 bits per question, 14 are short, and 6 are the least."""
     questions = Questionnaire({"a": sf.Domain.range(40), "b": SMOKES}, 1)
@@ -303,6 +304,7 @@ def test_a_cross_table_of_two_questions_is_the_joint_estimate() -> None:
     assert [line.split()[0] for line in str(table).splitlines()] == ["smokes", "yes", "no"]
 
 
+@pytest.mark.slow
 def test_a_cyclic_design_answers_one_question_and_all_together() -> None:
     asked = Questionnaire({"colour": COLOURS, "age": sf.Domain.range(14)}, 3)
     joint = asked.joint()

@@ -57,6 +57,7 @@ def test_errors_are_those_predicted() -> None:
     assert 0.92 < np.mean([run.coverage for run in runs]) < 0.98
 
 
+@pytest.mark.slow
 def test_a_policy_is_designed_for_and_progress_is_told() -> None:
     policy = sf.Uniform(DOMAIN, 1)
     seen: list[tuple[int, int | None]] = []

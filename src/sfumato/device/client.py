@@ -17,6 +17,7 @@ from sfumato.device.transport import CollectorRefused, CollectorUnreachable, Tra
 from sfumato.errors import InvalidInput, shown
 from sfumato.mechanisms import Mechanism, mechanism_from_spec
 from sfumato.policy import Policy, policy_from_dict
+from sfumato.questions import Question, read_question
 from sfumato.randomness import secure
 
 __all__ = ["Client", "CollectionInfo", "Receipt"]
@@ -58,6 +59,8 @@ class CollectionInfo:
         Privacy policy of the collection.
     mechanism
         Mechanism that randomizes values for this collection.
+    question
+        Question that the results of the collection answer; None for all frequencies.
 
     See Also
     --------
@@ -82,6 +85,7 @@ class CollectionInfo:
     previous: str | None
     policy: Policy
     mechanism: Mechanism
+    question: Question | None = None
 
 
 @dataclass(frozen=True)
@@ -224,6 +228,9 @@ class Client:
                 cause="The mechanism in the response has another hash than the response states.",
                 next_step="Do not send reports. Ask the operator of the collector to check the collection.",
             )
+        # A collector of an earlier release does not send a question.
+        stated = document.get("question")
+        question = None if stated is None else Question.from_dict(stated).checked(mechanism.domain)
         info = CollectionInfo(
             document["id"],
             document["title"],
@@ -234,6 +241,7 @@ class Client:
             document["previous"],
             policy_from_dict(document["policy"]),
             mechanism,
+            question,
         )
         self._collections[collection] = info
         return info
@@ -263,7 +271,13 @@ class Client:
         return Certificate.from_json(self._transport.ask("GET", _path(collection, "/certificate")).decode())
 
     def create(
-        self, title: str, policy: Policy, mechanism: Mechanism | str | None = None, **about: Any
+        self,
+        title: str,
+        policy: Policy,
+        mechanism: Mechanism | str | None = None,
+        *,
+        question: Question | str | None = None,
+        **about: Any,
     ) -> tuple[str, str | None]:
         """Create a collection for the values of one policy. Requires an admin token.
 
@@ -275,7 +289,10 @@ class Client:
             Privacy policy that all reports obey.
         mechanism
             Mechanism, or its short name such as ``"subset"``. By default the collector designs a mechanism for the
-            policy.
+            policy and the question.
+        question
+            What is to be learned: a :class:`Question`, or a string such as ``"mean"``. The results of the collection
+            answer it. By default, all frequencies.
         **about
             Further fields of the request, such as ``submission`` (``"open"``, ``"key"`` or ``"token"``), ``results``
             and ``keep_days``. The documentation of the collector lists all of them.
@@ -288,6 +305,8 @@ class Client:
         """
         spec = mechanism.spec if isinstance(mechanism, Mechanism) else mechanism
         document = {"title": title, "policy": policy.to_dict(), "mechanism": spec, **about}
+        if question is not None:  # a collector of an earlier release rejects the field
+            document["question"] = read_question("Client.create", question, policy.domain).to_dict()
         created = self._json("POST", "/v1/collections", document, repeat=False)
         return created["collection"]["id"], created["key"]
 

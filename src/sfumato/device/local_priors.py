@@ -97,6 +97,8 @@ class LocalTotal(EventEstimate):
         Always 0 here; other estimates use this field for reports that never occurred.
     terms
         Always empty here; ``events`` determines the confidence intervals.
+    rounding
+        The error that bins add (see :class:`LinearEstimate`); 0 here.
     events
         Model of the estimation error, from which the confidence intervals are computed.
 

@@ -7,12 +7,14 @@ randomness and contain no data of real people.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sfumato._core import (
     Floats,
@@ -30,13 +32,14 @@ from sfumato._core import (
     reads_document,
 )
 from sfumato.collecting import Aggregate
-from sfumato.compiler import design, expected_tv
+from sfumato.compiler import design, error_of_answers, expected_tv
 from sfumato.device.privatization import privatize_indices
 from sfumato.domain import Domain, Frequencies, checked_distribution
 from sfumato.errors import InvalidInput
-from sfumato.estimation import Estimate, estimate
+from sfumato.estimation import Answers, Estimate, estimate
 from sfumato.mechanisms import Mechanism, TableMechanism, count_law_for, mechanism_from_spec
 from sfumato.policy import Policy
+from sfumato.questions import Frequencies as AllFrequencies, Quantiles, Question, read_question
 from sfumato.randomness import InsecureSeeded, insecure_generator
 
 if TYPE_CHECKING:
@@ -50,6 +53,9 @@ _KEYS = ("mechanism", "truth", "estimate", "one_by_one")
 _PIECE = 2**19
 #: Maximum number of people drawn one by one by default; every report is then simulated, which takes seconds.
 _MOST_ONE_BY_ONE = 2**22
+
+#: Difference between a share and a level that is rounding.
+_ROUNDING = 1e-12
 
 #: Named truths over k values, as unnormalised weights.
 TRUTHS: dict[str, Callable[[int], Floats]] = {
@@ -74,6 +80,8 @@ class Simulation(FrozenData, Result):
     one_by_one
         Whether every report was drawn and counted. If False, the simulation drew the counts directly from their exact
         distribution.
+    question
+        Question whose answers are measured in addition to the frequencies, fitted to the domain; None without one.
 
     See Also
     --------
@@ -93,6 +101,7 @@ class Simulation(FrozenData, Result):
     truth: Floats
     estimate: Estimate
     one_by_one: bool = True
+    question: Question | None = None
 
     def __post_init__(self) -> None:
         truth = np.array(self.truth, dtype=np.float64)
@@ -146,20 +155,92 @@ class Simulation(FrozenData, Result):
         low, high = self.estimate.interval()
         return float(np.mean((low <= self.truth) & (self.truth <= high)))
 
+    # -- answers to the question -------------------------------------------------------------------------------
+
+    @property
+    def _fitted_question(self) -> Question:
+        """The question; all frequencies without one."""
+        return AllFrequencies().checked(self.mechanism.domain) if self.question is None else self.question
+
+    @functools.cached_property
+    def answers(self) -> Answers:
+        """The estimated answers to the question, from ``Estimate.answers``; all frequencies without a question."""
+        return self.estimate.answers(self._fitted_question)
+
+    @functools.cached_property
+    def true_answers(self) -> npt.NDArray[Any]:
+        """The true answers in the order of ``answers.names``; for quantiles, labels of the domain."""
+        if not isinstance(self._fitted_question, Quantiles):
+            return np.asarray(self._fitted_question.matrix() @ self.truth)
+        return np.array([self.mechanism.domain.label(x) for x in self._true_positions.tolist()])
+
+    @property
+    def _true_positions(self) -> npt.NDArray[np.int64]:
+        """The index of each true quantile: of the least value up to which the share is at least its level."""
+        assert isinstance(self._fitted_question, Quantiles)
+        shares = np.cumsum(self.truth)[:-1]
+        return np.asarray(np.searchsorted(shares, np.array(self._fitted_question.levels) - _ROUNDING), dtype=np.int64)
+
+    @functools.cached_property
+    def _weights(self) -> Floats:
+        """The matrix W of the question, by which errors are measured and predicted."""
+        return self._fitted_question.matrix(self.truth)
+
+    @functools.cached_property
+    def answer_rmse(self) -> float:
+        """Measured root mean square error of the unbiased answers.
+
+        It is the square root of the mean of (estimated answer - true answer)² over all answers. For quantiles, the
+        errors are those of the distribution function, weighted by their distance from the levels (see
+        :class:`Quantiles`).
+        """
+        result, weights = self.estimate, self._weights
+        if result.is_complete:
+            errors = weights @ (result.unbiased - self.truth)
+        else:
+            errors = np.array([result.linear(row).value for row in weights]) - weights @ self.truth
+        return math.sqrt(float(np.mean(errors**2)))
+
+    @functools.cached_property
+    def predicted_answer_rmse(self) -> float:
+        """Expected root mean square error of the unbiased answers from ``n`` reports, at the true distribution.
+
+        Its square is exact, and computed from the mechanism without the simulated reports. It is the standard error of
+        the answer if there is only one. Compare it with :attr:`answer_rmse`.
+        """
+        squared = error_of_answers(self.mechanism, self._weights, self.truth) / self.estimate.n
+        return math.sqrt(squared / len(self._weights))
+
+    @functools.cached_property
+    def answer_coverage(self) -> float:
+        """Fraction of answers whose 95% confidence interval contains the true answer; about 0.95 is expected.
+
+        One simulation of a question with a single answer has a fraction of 0 or 1.
+        """
+        low, high = self.answers.interval()
+        truth = self.true_answers
+        if isinstance(self._fitted_question, Quantiles):
+            index, truth = self.mechanism.domain.index, self._true_positions
+            low, high = (np.array([index(label) for label in labels.tolist()]) for labels in (low, high))
+        return float(np.mean((low <= truth) & (truth <= high)))
+
+    # -- documents and tables ----------------------------------------------------------------------------------
+
     def to_dict(self) -> dict[str, Any]:
         """Return the result as a JSON-compatible dict.
 
         Returns
         -------
         dict
-            The fields with the keys ``mechanism``, ``truth``, ``estimate`` and ``one_by_one``; :meth:`from_dict` reads
-            them.
+            The fields with the keys ``mechanism``, ``truth``, ``estimate``, ``one_by_one`` and, if there is one,
+            ``question``; :meth:`from_dict` reads them.
         """
         return {
             "mechanism": self.mechanism.spec,
             "truth": self.truth.tolist(),
             "estimate": self.estimate.to_dict(),
             "one_by_one": self.one_by_one,
+            **({} if self.question is None else {"question": self.question.to_dict()}),
         }
 
     @classmethod
@@ -182,7 +263,7 @@ class Simulation(FrozenData, Result):
         InvalidInput
             If the estimate does not belong to the mechanism, or the truth is not a distribution over its domain.
         """
-        parts = check_keys("Simulation", "the document", document, required=_KEYS)
+        parts = check_keys("Simulation", "the document", document, required=_KEYS, optional=("question",))
         mechanism = mechanism_from_spec(parts["mechanism"])
         answer = Estimate.from_dict(parts["estimate"], mechanism=mechanism)
         truth = [
@@ -191,22 +272,33 @@ class Simulation(FrozenData, Result):
         ]
         checked_distribution(truth, mechanism.domain, "Simulation", "truth")
         one_by_one = read_flag("Simulation", "one_by_one", parts["one_by_one"])
-        return cls(mechanism, np.array(truth), answer, one_by_one)
+        question = Question.from_dict(parts["question"]).checked(mechanism.domain) if "question" in parts else None
+        return cls(mechanism, np.array(truth), answer, one_by_one, question)
 
     def plot(self) -> Figure:
-        """Draw the estimate with its intervals and the true distribution.
+        """Draw the estimate, or its answers to the question, with 95% intervals next to the truth.
 
         Requires matplotlib.
 
         Returns
         -------
         matplotlib.figure.Figure
-            One point with its 95% interval per value, next to the true frequencies.
+            One point with its 95% interval per value next to the true frequencies. With a question, the figure of
+            the answers.
         """
         figure: Figure = plot_result(self)
         return figure
 
     def _columns(self) -> Mapping[str, Sequence[Any]]:
+        if self.question is not None:
+            low, high = self.answers.interval()
+            return {
+                "answer": list(self.answers.names),
+                "truth": self.true_answers.tolist(),
+                "estimate": self.answers.values.tolist(),
+                "low": low.tolist(),
+                "high": high.tolist(),
+            }
         low, high = self.estimate.interval()
         return {
             "value": list(self.mechanism.domain.labels),
@@ -217,10 +309,17 @@ class Simulation(FrozenData, Result):
         }
 
     def _title(self) -> str:
+        head = f"{self.mechanism.name}, n = {self.estimate.n:,}, method {self.estimate.method}"
+        if self.question is not None:
+            return (
+                f"{head}, question {self.question.name}: root mean square error of the answers "
+                f"{self.answer_rmse:.4g} ({self.predicted_answer_rmse:.4g} predicted), "
+                f"{self.answer_coverage:.1%} of the 95% intervals contain the truth"
+            )
         return (
-            f"{self.mechanism.name}, n = {self.estimate.n:,}, method {self.estimate.method}: squared l2 error "
-            f"{self.l2:.4g} ({self.predicted_l2:.4g} predicted), total variation {self.tv:.4g} "
-            f"({self.predicted_tv:.4g} predicted), {self.coverage:.1%} of the 95% intervals contain the truth"
+            f"{head}: squared l2 error {self.l2:.4g} ({self.predicted_l2:.4g} predicted), total variation "
+            f"{self.tv:.4g} ({self.predicted_tv:.4g} predicted), {self.coverage:.1%} of the 95% intervals contain the "
+            "truth"
         )
 
     def __repr__(self) -> str:
@@ -233,6 +332,7 @@ def simulate(
     n: int,
     truth: str | Frequencies = "uniform",
     method: str = "unbiased",
+    question: Question | str | None = None,
     seed: int = 0,
     one_by_one: bool | None = None,
     progress: ProgressCallback | None = None,
@@ -240,7 +340,7 @@ def simulate(
     """Simulate a collection, and compare the error of its estimate with the prediction.
 
     The function draws ``n`` people from a distribution, randomizes their values, counts the reports and estimates the
-    frequencies.
+    frequencies, or the answers to a question.
 
     Parameters
     ----------
@@ -258,6 +358,9 @@ def simulate(
           weight 0.95^i).
     method
         Estimation method, one that :func:`estimate` accepts without a prior.
+    question
+        Question to answer, such as :class:`Mean`, or its name. A policy gets a mechanism for the question, and the
+        result measures the error of the answers. By default, all frequencies.
     seed
         Seed of the random numbers, which are not secure; the same seed gives the same result.
     one_by_one
@@ -276,6 +379,8 @@ def simulate(
     ------
     InvalidInput
         If a parameter is invalid, or ``one_by_one`` is False and the distribution of the counts is not known.
+    NotIdentifiable
+        If the reports of the mechanism do not determine the answers to the question, or all frequencies without one.
 
     Examples
     --------
@@ -284,11 +389,19 @@ def simulate(
     >>> result = sf.simulate(policy, n=10_000, truth="zipf", seed=1)
     >>> result.l2 < 10 * result.predicted_l2
     True
+    >>> result = sf.simulate(sf.Uniform(sf.Domain.range(9), 1), n=10_000, question=sf.Mean(), seed=1)
+    >>> result.answer_rmse < 5 * result.predicted_answer_rmse
+    True
     """
     n = checked_count("simulate", n)
     if not isinstance(policy_or_mechanism, Mechanism):
         checked_type("simulate", "policy_or_mechanism", policy_or_mechanism, Policy, " or a Mechanism")
-    mechanism = policy_or_mechanism if isinstance(policy_or_mechanism, Mechanism) else design(policy_or_mechanism, n)
+    fitted = None if question is None else read_question("simulate", question, policy_or_mechanism.domain)
+    fitted = None if isinstance(fitted, AllFrequencies) else fitted
+    if isinstance(policy_or_mechanism, Mechanism):
+        mechanism = policy_or_mechanism
+    else:
+        mechanism = design(policy_or_mechanism, n, question=fitted)
     distribution = _distribution(truth, mechanism.domain)
     stream = InsecureSeeded(seed)
     law = None if one_by_one or (one_by_one is None and n <= _MOST_ONE_BY_ONE) else count_law_for(mechanism)
@@ -301,7 +414,9 @@ def simulate(
         counts = Aggregate(mechanism.hash, n, law(insecure_generator(seed), n, distribution))
         if progress is not None:
             progress(Progress(n, n, "people"))
-    return Simulation(mechanism, distribution, estimate(mechanism, counts, method), law is None)
+    result = Simulation(mechanism, distribution, estimate(mechanism, counts, method), law is None, fitted)
+    _ = result.answers  # raises NotIdentifiable if the reports do not determine the answers
+    return result
 
 
 def _distribution(truth: Any, domain: Domain) -> Floats:
