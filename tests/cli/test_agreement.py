@@ -77,6 +77,7 @@ def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prior", ["prior.csv", "shares.csv"])
 @pytest.mark.usefixtures("folder")
 def test_a_plan_takes_a_utility_and_a_prior(capsys: pytest.CaptureFixture[str], prior: str) -> None:
@@ -109,6 +110,7 @@ def test_a_mechanism_is_designed_for_a_prior(capsys: pytest.CaptureFixture[str])
     assert made == sf.design(sf.load_policy("policy.json"), prior=[0.5, 0.25, 0.15, 0.1])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("option", "max_bits"),

@@ -448,6 +448,7 @@ def audit_sampler(capsys: pytest.CaptureFixture[str], *arguments: str, trials: i
     return Run(capsys, "audit-sampler", "--policy", "policy.toml", "--trials", str(trials), *arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("folder")
 def test_a_leaky_program_is_found(capsys: pytest.CaptureFixture[str]) -> None:
     run = audit_sampler(capsys, "--", sys.executable, "leaky.py")
@@ -496,6 +497,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", PROGRAMS)
 def test_a_program_that_breaks_the_protocol_is_one_plain_line(
     case: str, folder: Path, capsys: pytest.CaptureFixture[str]

@@ -88,6 +88,7 @@ def test_from_policy_to_estimate(
     assert not list(folder.glob(".*.tmp"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cyclic", "high-low-cyclic"])
 def test_from_policy_to_estimate_with_a_cyclic_design(
     folder: Path, capsys: pytest.CaptureFixture[str], name: str
@@ -160,6 +161,7 @@ def test_simulate_is_repeatable_and_near_its_prediction(folder: Path, capsys: py
     assert "95% intervals that contain the truth" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_large_domains_show_the_most_frequent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "p.toml").write_text('[domain]\nsize = 100\n[policy]\nkind = "uniform"\nepsilon = "3"\n')
     policy, mechanism = str(tmp_path / "p.toml"), str(tmp_path / "m.json")
@@ -173,6 +175,7 @@ def test_large_domains_show_the_most_frequent(tmp_path: Path, capsys: pytest.Cap
     assert (tmp_path / "e.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_every_answer_can_be_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert answer(capsys, "check", "policy.toml", "--json", "--plot", "levels.svg")["kind"] == "high-low"
     made = answer(capsys, "design", "policy.toml", "-o", "mechanism.json", "--json")

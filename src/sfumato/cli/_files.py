@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sfumato.domain import Domain
     from sfumato.mechanisms import Mechanism
     from sfumato.policy import Policy
+    from sfumato.questions import Question
 
 __all__ = [
     "CHECKPOINT",
@@ -37,16 +38,19 @@ __all__ = [
     "PLOT_FILE",
     "POSTERIOR_PRIOR_OPTION",
     "PRIOR_OPTION",
+    "QUESTION_OPTION",
     "counts_of",
     "format_option",
     "label_of",
     "named",
     "piped_suffix",
+    "question_option",
     "read_bytes",
     "read_certificate",
     "read_losses",
     "read_mechanism",
     "read_policy",
+    "read_policy_and_question",
     "read_prior",
 ]
 
@@ -122,6 +126,37 @@ class _Output(click.Path):
 
 
 INPUT = _Input(exists=True, dir_okay=False, allow_dash=True)
+
+
+class _Question(_Input):
+    """A question: a name, a name with parameters after a colon, or a file."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from sfumato.questions import question_from_string
+
+        if value != PIPE and not value.lower().endswith((".toml", ".json")):
+            return question_from_string("--question", value)
+        path = super().convert(value, param, ctx)
+        question = _file_question(path)
+        if question is None:
+            hint = 'Add a line such as question = "mean" at its beginning.'
+            must, got = "state a question", Description("a policy without a question")
+            raise InvalidInput(named(path, "input"), "the file", must, got, hint=hint)
+        return question
+
+
+def question_option(default: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the option ``--question``; the help describes its default by these words."""
+    about = (
+        "What is to be learned: frequencies, mean, distribution, quantiles, quantiles:0.1,0.5,0.9, ranges:18-64,65-, "
+        "or a .toml or .json file with a question or with a policy that states one."
+    )
+    kind = _Question(exists=True, dir_okay=False, allow_dash=True)
+    return click.option("--question", type=kind, metavar="NAME|FILE", help=f"{about}  [default: {default}]")
+
+
+#: The option of commands that read a policy, which may state a question.
+QUESTION_OPTION = question_option("the question that the policy file states, else frequencies")
 OUTPUT = _Output(pipe=True)
 JSON_OUTPUT = _Output(pipe=True, suffix=".json")
 LOSS_OPTION = click.option(
@@ -172,25 +207,54 @@ def _naming(shown: str) -> Iterator[None]:
 
 
 def read_policy(path: str) -> Policy:
-    """Return the policy of a file or of standard input; input that begins with a brace is JSON, all other TOML."""
+    """Return the policy of a file or of standard input."""
+    return read_policy_and_question(path)[0]
+
+
+def read_policy_and_question(
+    path: str, question: Question | None = None, *, is_estimation: bool = True
+) -> tuple[Policy, Question | None]:
+    """Return the policy of a file, and the question: that of the option, else the one that the file states.
+
+    Only estimation has a question; for another utility (``is_estimation`` is False) that of the file is ignored.
+    """
+    from sfumato.policy import load_policy, policy_from_dict
+    from sfumato.questions import load_question, question_from_document
+
+    with _naming(named(path, "input")):
+        if path == PIPE:
+            document = _piped_document("policy")
+            policy, stated = policy_from_dict(document, base=Path()), question_from_document(document)
+        else:
+            policy, stated = load_policy(path), load_question(path)
+        stated = None if stated is None else stated.checked(policy.domain)
+    if question is not None:
+        return policy, question.checked(policy.domain)
+    return policy, stated if is_estimation else None
+
+
+def _file_question(path: str) -> Question | None:
+    """Return the question in a file or on standard input; None if it is a policy without a question."""
+    from sfumato.questions import load_question, question_from_document
+
+    with _naming(named(path, "input")):
+        return question_from_document(_piped_document("question")) if path == PIPE else load_question(path)
+
+
+def _piped_document(content: str) -> dict[str, Any]:
+    """Return the document on standard input; input that begins with a brace is JSON, all other TOML."""
     import json
     import tomllib
 
-    from sfumato.policy import load_policy, policy_from_dict
-
-    shown = named(path, "input")
-    if path != PIPE:
-        with _naming(shown):
-            return load_policy(path)
-    data = read_bytes(path)
+    data = read_bytes(PIPE)
     try:
-        content = data.decode("utf-8-sig")
-        document = json.loads(content) if content.lstrip().startswith("{") else tomllib.loads(content)
+        decoded = data.decode("utf-8-sig")
+        document = json.loads(decoded) if decoded.lstrip().startswith("{") else tomllib.loads(decoded)
     except (ValueError, RecursionError) as error:
         got = Description(f"a document that the parser rejects ({error})")
-        raise InvalidInput(shown, "the content", "be a policy in TOML or JSON", got) from None
-    with _naming(shown):
-        return policy_from_dict(document, base=Path())
+        raise InvalidInput(named(PIPE, "input"), "the content", f"be a {content} in TOML or JSON", got) from None
+    assert isinstance(document, dict)
+    return document
 
 
 def read_mechanism(path: str) -> Mechanism:

@@ -65,7 +65,8 @@ UTILITY_OPTION = click.option(
     default="estimation",
     show_default=True,
     help="Quantity to optimize: the squared error of all frequencies, under the prior (estimation) or in the worst "
-    "case (worst-estimation), the mutual information, or the squared error of numeric values (mmse).",
+    "case (worst-estimation), the mutual information, or the squared error of the number of one person, estimated from "
+    "the report (mmse). For a mean over all people, use --question mean.",
 )
 
 

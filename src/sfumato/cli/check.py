@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from sfumato._core import quantity
-from sfumato.cli._files import INPUT, PLOT_FILE, read_policy
+from sfumato.cli._files import INPUT, PLOT_FILE, read_policy_and_question
 from sfumato.cli._show import JSON_OPTION, show_json
 
 
@@ -21,14 +21,14 @@ def command(policy: str, plot: str | None, as_json: bool) -> None:
     """Validate a policy file and describe its requirements in words.
 
     POLICY is a TOML or JSON file; - reads standard input. The command prints the requirements, the smallest epsilon
-    between two values, and the hash of the policy. It warns if the policy allows reports that reveal a value with near
-    certainty.
+    between two values, the question if the file states one, and the hash of the policy. It warns if the policy allows
+    reports that reveal a value with near certainty.
 
     Example: sfumato check policy.toml
     """
     from sfumato.policy import describe, disclosure_warnings, strictest
 
-    rules = read_policy(policy)
+    rules, question = read_policy_and_question(policy)
     if plot is not None:
         from sfumato.plotting import plot_epsilons, save
 
@@ -43,11 +43,14 @@ def command(policy: str, plot: str | None, as_json: bool) -> None:
                 "hash": rules.hash,
                 "warnings": disclosure_warnings(rules),
             }
+            | ({} if question is None else {"question": question.to_dict()})
         )
         return
     click.echo(f"a {rules.kind} policy over {quantity(len(rules.domain), 'value')}")
     click.echo(f"requires:         {describe(rules)}")
     click.echo(f"smallest epsilon: {strictest(rules)}")
+    if question is not None:
+        click.echo(f"question:         {question.name} ({quantity(len(question.names), 'answer')})")
     click.echo(f"hash:             {rules.hash}")
     for warning in disclosure_warnings(rules):
         click.echo(f"WARNING:          {warning}")

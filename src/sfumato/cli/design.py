@@ -12,8 +12,9 @@ from sfumato.cli._files import (
     LOSS_OPTION,
     OUTPUT,
     PRIOR_OPTION,
+    QUESTION_OPTION,
     read_losses,
-    read_policy,
+    read_policy_and_question,
     read_prior,
 )
 from sfumato.cli._show import (
@@ -30,6 +31,7 @@ from sfumato.cli._show import (
 
 if TYPE_CHECKING:
     from sfumato.compiler import MaxBits
+    from sfumato.questions import Question
 
 #: Number of people assumed without ``--n``; it changes the printed error, not the choice of the mechanism.
 _DEFAULT_PEOPLE = 10_000
@@ -52,6 +54,7 @@ _DEFAULT_PEOPLE = 10_000
     f"[default: {_DEFAULT_PEOPLE:,}]",
 )
 @MECHANISM_OPTION
+@QUESTION_OPTION
 @UTILITY_OPTION
 @LOSS_OPTION
 @PRIOR_OPTION
@@ -64,6 +67,7 @@ def command(
     output: str,
     n: int | None,
     mechanism: str | None,
+    question: Question | None,
     utility: str,
     loss: str | None,
     prior: str | None,
@@ -76,7 +80,7 @@ def command(
 
     POLICY is a TOML or JSON file; - reads standard input. The command compares the same mechanisms as `sfumato plan`.
     For at most 256 values it also searches for the optimal mechanism. It prints the reason for the choice and names
-    mechanisms that were not compared.
+    mechanisms that were not compared. A mechanism for a question may answer only this question, and not all others.
 
     Example: sfumato design policy.toml -o mechanism.json
     """
@@ -85,13 +89,15 @@ def command(
     from sfumato.compiler import plan
     from sfumato.policy import disclosure_warnings
 
-    rules = read_policy(policy)
+    is_estimation = loss is None and "estimation" in utility
+    rules, question = read_policy_and_question(policy, question, is_estimation=is_estimation)
     with progress_bar("rounds of the search") as progress:
         choice = plan(
             rules,
             n or _DEFAULT_PEOPLE,
             mechanism=mechanism,
             utility=utility if loss is None else read_losses(loss),
+            question=question,
             prior=None if prior is None else read_prior(prior, rules.domain),
             max_bits=max_bits,
             max_seconds=max_seconds,
@@ -99,7 +105,7 @@ def command(
             progress=progress,
         )
     sampler, reason = choice.best.mechanism, choice.reason
-    if n is None and "total variation" in reason:
+    if n is None and ("total variation" in reason or "standard error" in reason):
         reason += f" (for {_DEFAULT_PEOPLE:,} people; set --n to the number of people who will answer)"
     certificate = audit(sampler, rules).raise_if_violated()
     with writing(output) as file:
@@ -107,6 +113,8 @@ def command(
     aside = output == PIPE
     if as_json:
         answer = {"mechanism": sampler.name, "bits": sampler.bits, "hash": sampler.hash, "why": reason}
+        if choice.question is not None:
+            answer["question"] = choice.question.to_dict()
         show_json({**answer, "certificate": certificate.summary(), "warnings": disclosure_warnings(rules)}, aside=aside)
         return
     click.echo(reason, err=aside)

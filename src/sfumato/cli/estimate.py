@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from sfumato._core import PIPE, quantity
@@ -14,28 +18,78 @@ from sfumato.cli._files import (
     format_option,
     named,
     piped_suffix,
+    question_option,
     read_bytes,
     read_mechanism,
     read_prior,
 )
 from sfumato.cli._show import JSON_OPTION, method_option, show_json, show_table
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from sfumato.estimation import Answers, Estimate
+    from sfumato.questions import Question
+
 #: Maximum rows of the printed table.
 _MOST_ROWS = 30
 _FORMATS = ("csv", "parquet", "arrow")
 
 
-@click.command(short_help="Estimate frequencies from counts, with confidence intervals.")
+@dataclass(frozen=True)
+class _Show:
+    """How results are shown: the intervals, and the files to write."""
+
+    confidence: float
+    simultaneous: bool
+    plot: str | None
+    output: str | None
+    piped: str
+    as_json: bool
+
+    @property
+    def aside(self) -> bool:
+        """Whether standard output carries the data, so that text goes to standard error."""
+        return self.output == PIPE
+
+    @property
+    def limits(self) -> list[str]:
+        """The headings of the limits of intervals."""
+        from sfumato._core import percent
+
+        at = f"{percent(self.confidence)}{', all' if self.simultaneous else ''}"
+        return [f"low ({at})", f"high ({at})"]
+
+    def write(self, table: Answers | Estimate, draw: Callable[[], Figure]) -> None:
+        """Draw the figure and write the table, if their files are set."""
+        if self.plot is not None:
+            from sfumato.plotting import save
+
+            save(draw(), self.plot)
+        if self.output is not None:
+            from sfumato.collecting import write_table
+
+            columns = table.to_columns(self.confidence, simultaneous=self.simultaneous)
+            write_table(self.output, columns, piped=self.piped)
+
+    def document(self, result: Estimate) -> dict[str, Any]:
+        """Return the entries that every JSON result has."""
+        entries = {"n": result.n, "method": result.method, "level": self.confidence}
+        return {**entries, "simultaneous": self.simultaneous}
+
+
+@click.command(short_help="Estimate frequencies or answers from counts, with confidence intervals.")
 @click.argument("mechanism", type=INPUT)
 @click.argument("counts", type=INPUT)
 @click.option(
     "-o",
     "--output",
     type=OUTPUT,
-    help="File to write the estimates of all values to: .csv, .parquet or .arrow; - writes to standard output.  "
+    help="File to write all estimates to: .csv, .parquet or .arrow; - writes to standard output.  "
     "[default: not written]",
 )
 @format_option(_FORMATS)
+@question_option("frequencies")
 @method_option(with_prior=True)
 @POSTERIOR_PRIOR_OPTION
 @click.option(
@@ -56,7 +110,7 @@ _FORMATS = ("csv", "parquet", "arrow")
     "--dishonest",
     type=float,
     metavar="FRACTION",
-    help="Also print how far this fraction of dishonest reports, from 0 to 1, can move each estimate.  "
+    help="Also print how far this fraction of dishonest reports, from 0 to 1, can move each frequency.  "
     "[default: not printed]",
 )
 @JSON_OPTION
@@ -65,6 +119,7 @@ def command(
     counts: str,
     output: str | None,
     form: str | None,
+    question: Question | None,
     method: str,
     prior: str | None,
     confidence: float,
@@ -73,53 +128,99 @@ def command(
     dishonest: float | None,
     as_json: bool,
 ) -> None:
-    """Estimate the frequency of each value, with its standard error and a confidence interval.
+    """Estimate the frequency of each value, or the answers to a question, with standard errors and intervals.
 
     MECHANISM is the JSON file that `sfumato design` wrote; COUNTS is the file that `sfumato aggregate` wrote. Either
-    may be -, which reads standard input. The command prints the 30 most frequent values; --output writes all of them.
+    may be -, which reads standard input. The command prints the 30 most frequent values, or the first 30 answers;
+    --output writes all of them.
 
-    Example: sfumato estimate mechanism.json counts.json -o estimate.csv --plot estimate.svg
+    A mechanism that was designed for a question may not distinguish all values. Without --question, the command then
+    prints the mean and the frequencies that its reports determine.
+
+    Example: sfumato estimate mechanism.json counts.json --question mean -o answers.csv --plot answers.svg
     """
-    import numpy as np
-
-    from sfumato._core import percent
     from sfumato.estimation import estimate
+    from sfumato.questions import Frequencies
 
     piped = piped_suffix(output, form, _FORMATS)
     sampler = read_mechanism(mechanism)
     known = counts_of(sampler, read_bytes(counts), named(counts, "input"))
     result = estimate(sampler, known, method, prior=None if prior is None else read_prior(prior, sampler.domain))
-    low, high = result.interval(confidence, simultaneous=simultaneous)
-    influence = None if dishonest is None else result.influence(dishonest)
-    if plot is not None:
-        from sfumato.plotting import plot_estimate, save
+    show = _Show(confidence, simultaneous, plot, output, piped, as_json)
+    if isinstance(question, Frequencies) or (question is None and result.is_complete):
+        _show_frequencies(result, dishonest, show)
+        return
+    if dishonest is not None:
+        raise click.UsageError("--dishonest applies to frequencies only. Leave out --question or --dishonest.")
+    if question is None:
+        show.write(result, lambda: result.plot(confidence))
+        _show_rows(result, result, {}, show)
+        if not as_json:
+            click.echo("The reports do not distinguish all values; they determine only these numbers.", err=show.aside)
+        return
+    answers = result.answers(question)
+    show.write(answers, lambda: answers.plot(confidence, simultaneous=simultaneous))
+    document = {"question": answers.question.to_dict(), "rounding": answers.rounding}
+    _show_rows(answers, result, document, show)
+    if answers.rounding and not as_json:
+        note = f"Dividing numbers into bins adds an error of at most {answers.rounding:.3g}."
+        click.echo(note, err=show.aside)
 
-        save(plot_estimate(result, confidence, simultaneous=simultaneous), plot)
-    if output is not None:
-        from sfumato.collecting import write_table
 
-        write_table(output, result.to_columns(confidence, simultaneous=simultaneous), piped=piped)
-    aside = output == PIPE
-    at = f"{percent(confidence)}{', all' if simultaneous else ''}"
-    columns = ["value", "frequency", "standard error", f"low ({at})", f"high ({at})"]
+def _show_rows(table: Answers | Estimate, result: Estimate, document: dict[str, Any], show: _Show) -> None:
+    """Print answers with their errors, as a table or with further entries as JSON."""
+    columns = table.to_columns(show.confidence, simultaneous=show.simultaneous)
+    lists = [column.tolist() if hasattr(column, "tolist") else list(column) for column in columns.values()]
+    rows = list(zip(*lists, strict=True))
+    if show.as_json:
+        names = ("answer", "value", "standard_error", "low", "high")
+        documents = [dict(zip(names, row, strict=True)) for row in rows]
+        show_json({**show.document(result), **document, "rows": documents}, aside=show.aside)
+        return
+    name, value, *_ = columns
+    heading = f"question {document['question']['question']}" if document else f"method {result.method}"
+    cells = [[f"{cell:.5g}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows[:_MOST_ROWS]]
+    title = f"{quantity(result.n, 'report')}, {heading}"
+    show_table([name, value, "standard error", *show.limits], cells, title=title, aside=show.aside)
+    if len(rows) > _MOST_ROWS:
+        note = f"the first {_MOST_ROWS} of {len(rows):,} answers; use -o FILE to write all of them"
+        click.echo(note, err=show.aside)
+
+
+def _plot_frequencies(result: Estimate, show: _Show) -> Figure:
+    """Return the figure of the frequencies of all values."""
+    from sfumato.plotting import plot_estimate
+
+    return plot_estimate(result, show.confidence, simultaneous=show.simultaneous)
+
+
+def _show_frequencies(result: Estimate, dishonest: float | None, show: _Show) -> None:
+    """Print the frequencies of all values, as a table or as JSON, and write them to files."""
+    import numpy as np
+
+    from sfumato._core import percent
+
+    show.write(result, lambda: _plot_frequencies(result, show))
+    low, high = result.interval(show.confidence, simultaneous=show.simultaneous)
+    columns = ["value", "frequency", "standard error", *show.limits]
     numbers = [result.frequencies, result.standard_errors, low, high]
     names = ["frequency", "standard_error", "low", "high"]
-    if dishonest is not None and influence is not None:
+    if dishonest is not None:
         columns.append(f"± if {percent(dishonest)} lie")
-        numbers.append(influence)
+        numbers.append(result.influence(dishonest))
         names.append("influence")
     labels = result.domain.labels
-    if as_json:
+    if show.as_json:
         rows = [
             {"value": label, **dict(zip(names, row, strict=True))}
             for label, row in zip(labels, np.column_stack(numbers).tolist(), strict=True)
         ]
-        document = {"n": result.n, "method": method, "level": confidence, "simultaneous": simultaneous, "rows": rows}
-        show_json(document, aside=aside)
+        show_json({**show.document(result), "rows": rows}, aside=show.aside)
         return
     order = np.argsort(-result.frequencies, kind="stable")[:_MOST_ROWS].tolist()
     table = [(str(labels[x]), *(f"{column[x]:.5f}" for column in numbers)) for x in order]
-    show_table(columns, table, title=f"{quantity(result.n, 'report')}, method {method}", aside=aside)
+    title = f"{quantity(result.n, 'report')}, method {result.method}"
+    show_table(columns, table, title=title, aside=show.aside)
     if len(labels) > _MOST_ROWS:
         note = f"the {_MOST_ROWS} most frequent of {len(labels):,} values; use -o FILE to write all of them"
-        click.echo(note, err=aside)
+        click.echo(note, err=show.aside)

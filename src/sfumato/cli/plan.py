@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -12,8 +13,9 @@ from sfumato.cli._files import (
     LOSS_OPTION,
     PLOT_FILE,
     PRIOR_OPTION,
+    QUESTION_OPTION,
     read_losses,
-    read_policy,
+    read_policy_and_question,
     read_prior,
 )
 from sfumato.cli._show import (
@@ -30,7 +32,8 @@ from sfumato.cli._show import (
 )
 
 if TYPE_CHECKING:
-    from sfumato.compiler import MaxBits
+    from sfumato.compiler import MaxBits, Plan, Row
+    from sfumato.questions import Question
 
 
 @click.command(short_help="Compare mechanisms for a policy by their expected error.")
@@ -45,10 +48,11 @@ if TYPE_CHECKING:
     "--target",
     type=float,
     metavar="ERROR",
-    help="Expected total variation error to reach, from 0 to 1; the command computes the number of people it takes.  "
-    "[default: computed from --n]",
+    help="Expected total variation error to reach, from 0 to 1; with a question, the standard error of an answer. The "
+    "command computes the number of people it takes.  [default: computed from --n]",
 )
 @MECHANISM_OPTION
+@QUESTION_OPTION
 @UTILITY_OPTION
 @LOSS_OPTION
 @PRIOR_OPTION
@@ -66,6 +70,7 @@ def command(
     n: int | None,
     target: float | None,
     mechanism: str | None,
+    question: Question | None,
     utility: str,
     loss: str | None,
     prior: str | None,
@@ -81,11 +86,15 @@ def command(
     "× bound" compares the mechanism with a proven bound that holds for every mechanism; 1 means optimal. It is empty
     where no bound is known. The command warns if the policy allows reports that reveal a value with near certainty.
 
-    Example: sfumato plan policy.toml --n 100000
+    With a question, mechanisms are compared by the error of its answers. The table then shows the standard error of
+    the answer, or the root mean square over several answers.
+
+    Example: sfumato plan policy.toml --n 100000 --question mean
     """
     from sfumato.compiler import plan
 
-    rules = read_policy(policy)
+    is_estimation = loss is None and "estimation" in utility
+    rules, question = read_policy_and_question(policy, question, is_estimation=is_estimation)
     with progress_bar("rounds of the search") as progress:
         compared = plan(
             rules,
@@ -93,6 +102,7 @@ def command(
             target=target,
             mechanism=mechanism,
             utility=utility if loss is None else read_losses(loss),
+            question=question,
             prior=None if prior is None else read_prior(prior, rules.domain),
             max_bits=max_bits,
             max_seconds=max_seconds,
@@ -105,43 +115,56 @@ def command(
 
         save(plot_plan(compared), plot)
     if as_json:
-        fields = ["name", "risk", "tv", "half_l1", "bits", "worst", "bound", "decoding", "classical"]
-        if compared.utility != "estimation":
-            fields.append("value")
-        rows = [{field: getattr(row, field) for field in fields} for row in compared.rows]
         if compared.skipped is not None:
             click.echo(f"Not compared: {compared.skipped}.", err=True)
-        answer = {"n": compared.n, "rows": rows, "best": best.name, "why": compared.reason}
+        answer = {"n": compared.n, "rows": _documents(compared), "best": best.name, "why": compared.reason}
+        if compared.question is not None:
+            answer["question"] = compared.question.to_dict()
         show_json(answer | {"skipped": compared.skipped, "warnings": compared.warnings})
         return
-    other = compared.utility != "estimation"
+    columns = _columns(compared)
+    suffix = "" if compared.question is None else f", question {compared.question.name}"
     show_table(
-        (
-            "mechanism",
-            *([compared.utility] if other else []),
-            "l2 risk",
-            "worst case",
-            "total variation",
-            "bits",
-            "× bound",
-            "decoding",
-        ),
+        ("mechanism", *columns, "bits", "× bound", "decoding"),
         [
             (
                 f"{'* ' if row is best else '  '}{row.name}",
-                *(["" if row.value is None else f"{row.value:.4g}"] if other else []),
-                f"{row.risk:.4g}",
-                f"{row.worst:.4g}",
-                row.shown_tv,
+                *(show(row) for show in columns.values()),
                 str(row.bits),
                 row.shown_ratio or "",
                 row.decoding,
             )
             for row in compared.rows
         ],
-        title=f"{compared.policy.kind} policy over {quantity(len(compared.policy.domain), 'value')}, "
+        title=f"{compared.policy.kind} policy over {quantity(len(compared.policy.domain), 'value')}{suffix}, "
         f"n = {compared.n:,}",
     )
     click.echo(compared.reason)
     for warning in compared.warnings:
         click.echo(f"WARNING: {warning}")
+
+
+def _columns(compared: Plan) -> dict[str, Callable[[Row], str]]:
+    """Return how the table shows the errors of a row, by the heading of the column."""
+    columns: dict[str, Callable[[Row], str]] = {}
+    if compared.utility != "estimation":
+        columns[compared.utility] = lambda row: "" if row.value is None else f"{row.value:.4g}"
+    if compared.question is not None:
+        return columns | {"standard error": lambda row: f"{compared.standard_error(row):.4g}"}
+    return columns | {
+        "l2 risk": lambda row: f"{row.risk:.4g}",
+        "worst case": lambda row: f"{row.worst:.4g}",
+        "total variation": lambda row: row.shown_tv,
+    }
+
+
+def _documents(compared: Plan) -> list[dict[str, object]]:
+    """Return the rows of a plan for JSON."""
+    fields = ["name", "risk", "tv", "half_l1", "bits", "worst", "bound", "decoding", "classical"]
+    if compared.utility != "estimation" or compared.question is not None:
+        fields.append("value")
+    rows = [{field: getattr(row, field) for field in fields} for row in compared.rows]
+    if compared.question is not None:
+        errors = map(compared.standard_error, compared.rows)
+        rows = [row | {"standard_error": error} for row, error in zip(rows, errors, strict=True)]
+    return rows
