@@ -831,6 +831,53 @@ def test_groups_are_compared(people: People, collector: Served, shot: Callable[[
     page.wait_for_selector("text=These cannot be compared")
 
 
+#: Two outputs, whose reports determine the mean of the numbers 0 to 3 and no share of one of them.
+ONE_BIT = sf.mechanisms.TableMechanism.from_matrix(
+    sf.Domain.range(4), [["3/4", "1/4"], ["7/12", "5/12"], ["5/12", "7/12"], ["1/4", "3/4"]]
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "mechanism"), [("mean", ONE_BIT), ("distribution", None), ("quantiles:0.5", None)]
+)
+def test_results_answer_the_question(
+    question: str,
+    mechanism: Mechanism | None,
+    people: People,
+    collector: Served,
+    shot: Callable[[Page, str], None],
+) -> None:
+    spec = None if mechanism is None else mechanism.spec
+    epsilon = {"kind": "uniform", "epsilon": "2"}
+    name = opened(collector, "How many?", {"size": 4}, epsilon, question=question, mechanism=spec)
+    used = sf.mechanism_from_spec(read(collector, name)["mechanism"])
+    reports = sf.privatize(used, [0, 1, 1, 3] * 100, sf.InsecureSeeded(1))
+    assert collector.send(name, used, reports, "all-its-reports").status == 200
+    page = people(DESKTOP)
+    page.goto(f"{collector.url}/c/{name}/results")
+    page.wait_for_selector("#reports:text-is('400')")
+    page.wait_for_selector("#question:visible")
+    rows = collector.ask("GET", f"/v1/collections/{name}/estimate").json["answers"]
+    shown = page.inner_text("#question")
+    if question == "distribution":
+        page.wait_for_selector("#distribution svg .line")
+        assert [f"up to {row['answer']}" in shown for row in rows] == [True] * 3
+        assert all(f"{100 * row['value']:.1f}%".replace("-", "−") in shown for row in rows)
+    else:
+        text = f"{rows[0]['value']:.5g}" if question == "mean" else str(rows[0]["value"])
+        assert page.inner_text("#answer .big") == text.replace("-", "−")
+    if mechanism is not None:
+        assert "do not distinguish all values" in page.inner_text("#verdict")
+        assert page.query_selector("#chart svg") is None
+    assert page.evaluate("document.querySelector('main section').id") == "question"  # above the shares of single values
+    assert "Not enough answers" not in page.inner_text("#verdict")
+    with page.expect_download() as saved:
+        page.click("button:text-is('CSV')")
+    lines = list(csv.DictReader(io.StringIO(saved.value.path().read_text())))
+    assert [float(line["value"]) for line in lines] == pytest.approx([row["value"] for row in rows])
+    shot(page, f"results-{question.partition(':')[0]}")
+
+
 def test_results_for_administrators_need_the_token(people: People, collector: Served) -> None:
     name = high_low(collector, results="admin", listed=False)
     answer(people(), f"{collector.url}/c/{name}", "flu")

@@ -796,9 +796,10 @@ def test_released_migrations_never_change() -> None:
 
     from sfumato.server.store import postgresql, sqlite
 
+    question = "9481e4001ad62a7feeaca64ed90b4dd085dc3ed9850313ebe9f8a6d0238cbd27"
     released = {
-        sqlite: ["42ec9afbda42a259b83d0c6f72d3229f2a8ffb8ae71d3b7de73942fa6833066e"],
-        postgresql: ["18f1e7dddb2160bc6299003b98f63b3fddba1fdf8b86a30860ef4b5443ec936d"],
+        sqlite: ["42ec9afbda42a259b83d0c6f72d3229f2a8ffb8ae71d3b7de73942fa6833066e", question],
+        postgresql: ["18f1e7dddb2160bc6299003b98f63b3fddba1fdf8b86a30860ef4b5443ec936d", question],
     }
     for module, hashes in released.items():
         steps = ["\n".join(" ".join(sql.split()) for sql in step) for step in module.MIGRATIONS]

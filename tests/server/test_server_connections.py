@@ -67,7 +67,12 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest.fixture(scope="module")
 def long(collector: Served) -> str:
     """A collection with a long estimate."""
-    name, mechanism, _ = collector.create(policy=LONG, mechanism="rr")
+    return created(collector, LONG)
+
+
+def created(collector: Served, policy: sf.Policy) -> str:
+    """A collection with nine reports."""
+    name, mechanism, _ = collector.create(policy=policy, mechanism="rr")
     assert collector.send(name, mechanism, np.zeros(9, mechanism.report_format.dtype), "nine-reports").status == 200
     return name
 
@@ -240,7 +245,9 @@ def test_the_end_of_answers_that_nobody_reads_is_dropped(collector: Served) -> N
         until(lambda: not is_open(collector, end))
 
 
-def test_a_reader_that_is_slow_but_moves_gets_all_of_it(collector: Served, long: str) -> None:
+def test_a_reader_that_is_slow_but_moves_gets_all_of_it(collector: Served) -> None:
+    labels = sf.Domain([f"{x:0200d}" for x in range(4000)])  # long, because much is sent at once on busy cores
+    long = created(collector, sf.Uniform(labels, 5))
     whole = collector.ask("GET", f"/v1/collections/{long}/estimate").body
     with connected(collector, request(f"/v1/collections/{long}/estimate")) as (client, end):
         until(lambda: end.flow.write_paused)

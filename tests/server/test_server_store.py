@@ -83,6 +83,7 @@ steps = st.lists(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_gathered")
 @given(steps)
 def test_every_id_is_counted_once_whoever_wrote_it_and_whatever_failed(
@@ -133,6 +134,7 @@ def test_a_new_store_is_its_owners_alone_and_one_that_is_there_stays_as_it_is(tm
     assert stat.S_IMODE((tmp_path / "collect.db").stat().st_mode) == 0o640
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_gathered")
 def test_ids_move_from_the_log_to_the_table_and_none_is_lost(tmp_path: Path) -> None:
     store = open_with(f"sqlite:///{tmp_path}/collect.db")
@@ -307,6 +309,7 @@ def test_whoever_waits_hears_that_the_thread_has_ended(tmp_path: Path, monkeypat
     store.close_all()
 
 
+@pytest.mark.slow
 def test_a_store_that_refuses_writes_is_not_ready_until_it_takes_them_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

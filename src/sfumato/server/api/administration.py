@@ -109,7 +109,9 @@ async def create_collection(collector: Collector, request: Request) -> JsonRespo
     body = await read_json(request, _NEW, collector.settings.max_bytes, collector.timeouts)
     if body.previous is not None:
         await collector.collections.get(body.previous)
-    created = await collector.planner.ask("create", policy=body.policy, mechanism=body.mechanism, n=body.n)
+    created = await collector.planner.ask(
+        "create", policy=body.policy, question=body.question, mechanism=body.mechanism, n=body.n
+    )
     metadata = Metadata(
         body.title, body.description, body.submission, body.results, body.listed, body.origins, body.keep_days
     )
@@ -124,6 +126,7 @@ async def create_collection(collector: Collector, request: Request) -> JsonRespo
         certificate=created["certificate"],
         metadata=msgspec.json.encode(metadata).decode(),
         key_hash=None if key is None else token_hash(key),
+        question=created["question"],
     )
     await collector.writer.run(lambda store: store.add_collection(record))
     collection = await collector.collections.get(record.id)

@@ -14,6 +14,7 @@ import msgspec
 from sfumato.collecting import Aggregate, batch_header
 from sfumato.mechanisms import Mechanism, ReportFormat, mechanism_from_spec
 from sfumato.policy import describe, policy_from_dict
+from sfumato.questions import Question
 from sfumato.server.api.schemas import COLLECTION_ID, CollectionResponse
 from sfumato.server.http.responses import ApiError
 from sfumato.server.jobs.threads import Readers
@@ -39,6 +40,8 @@ class Collection:
     report_format: ReportFormat
     #: Header of a binary batch with one report.
     header_of_one: bytes
+    #: The question that the results answer; None for all frequencies.
+    question: Question | None
     #: The requirements of the policy in words.
     asks: str
     policy_hash: str
@@ -77,6 +80,7 @@ class Collection:
             asks=self.asks,
             mechanism=msgspec.Raw(record.mechanism.encode()),
             policy=msgspec.Raw(record.policy.encode()),
+            question=None if record.question is None else msgspec.Raw(record.question.encode()),
         )
 
 
@@ -137,11 +141,13 @@ class Collections:
         policy = policy_from_dict(msgspec.json.decode(record.policy))
         mechanism.report_format.warm_up()
         certificate = record.certificate.encode()
+        question = None if record.question is None else Question.from_dict(msgspec.json.decode(record.question))
         return Collection(
             record,
             mechanism,
             mechanism.report_format,
             batch_header(mechanism, 1),
+            None if question is None else question.checked(mechanism.domain),
             describe(policy),
             policy.hash,
             certificate,

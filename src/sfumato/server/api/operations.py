@@ -76,6 +76,14 @@ _ESTIMATE = (
     ),
 )
 
+_QUESTION = Parameter(
+    "question",
+    "query",
+    "Question to answer, such as `mean` or `ranges:18-64,65-`; by default, the question of the collection. "
+    "`frequencies` asks for frequencies only.",
+    {"type": "string", "maxLength": 2000},
+)
+
 _BATCH_ID = Parameter(
     ingest.BATCH_HEADER,
     "header",
@@ -124,7 +132,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "GET",
         "/v1/collections/{id}",
-        "Return a collection: its policy, mechanism, state and number of reports.",
+        "Return a collection: its policy, question, mechanism, state and number of reports.",
         administration.give_collection,
         "anybody",
         CollectionResponse,
@@ -132,7 +140,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "PATCH",
         "/v1/collections/{id}",
-        "Open, close or archive a collection, or change its metadata. Policy and mechanism never change.",
+        "Open, close or archive a collection, or change its metadata. Policy, question and mechanism never change.",
         administration.change_collection,
         "admin",
         CollectionResponse,
@@ -141,12 +149,13 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "GET",
         "/v1/collections/{id}/estimate",
-        "Return the estimated frequency of each value, with its standard error and confidence interval.",
+        "Return the estimated frequency of each value, and the answers to the question of the collection, with "
+        "standard errors and confidence intervals.",
         results.give_estimate,
         "reader",
         EstimateResponse,
         response_types=(JSON_TYPE, results.PARQUET_TYPE),
-        parameters=_ESTIMATE,
+        parameters=(*_ESTIMATE, _QUESTION),
     ),
     Operation(
         "GET",
@@ -156,7 +165,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "reader",
         None,
         response_types=("text/event-stream",),
-        parameters=_ESTIMATE,
+        parameters=(*_ESTIMATE, _QUESTION),
     ),
     Operation(
         "GET",

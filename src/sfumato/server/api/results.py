@@ -7,7 +7,9 @@ reading, only its own stream waits, in the buffers of its connection, and the co
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import io
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
@@ -16,16 +18,17 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sfumato._core import import_pyarrow
+from sfumato._core import canonical_json, finite, import_pyarrow
 from sfumato.collecting import Aggregate
-from sfumato.errors import MissingExtra
-from sfumato.estimation import Estimate
+from sfumato.errors import InvalidInput, MissingExtra
+from sfumato.estimation import Answers, Estimate
+from sfumato.questions import Frequencies, Question, read_question
 from sfumato.server.api.administration import require_admin
 from sfumato.server.api.collections import Collection
 from sfumato.server.api.collector import Collector
-from sfumato.server.api.schemas import EstimateResponse, EstimateRow
+from sfumato.server.api.schemas import AnswerRow, EstimateResponse, EstimateRow
 from sfumato.server.http.responses import ApiError, JsonResponse, Send
-from sfumato.server.jobs.estimates import cached_estimate, estimate_of
+from sfumato.server.jobs.estimates import cached_estimate, estimate_of, in_words
 
 __all__ = [
     "AGGREGATE_TYPE",
@@ -45,14 +48,33 @@ AGGREGATE_TYPE = "application/vnd.sfumato.aggregate"
 METHODS = ("unbiased", "efficient", "simplex", "mle")
 #: Maximum values of an estimate in a stream; for larger domains the stream sends only the number of reports.
 _MOST_VALUES = 10_000
+#: Maximum answers of an event in a stream; a request for the estimate returns more.
+_MOST_ANSWERS = 256
+#: Maximum characters of the query parameter ``question``.
+_LONGEST_QUESTION = 2000
 #: Seconds without an event after which a comment is sent, so that proxies do not close the connection.
 _SILENCE = 15.0
 #: Error reasons that end a stream: the client lost access, or the collection no longer exists.
 _OVER = ("unauthorized", "not-found")
 
 
-def as_parquet(estimate: Estimate, confidence: float) -> bytes:
-    """Return the estimate as a Parquet file, with the same table as ``sfumato estimate -o estimate.parquet``."""
+@dataclass(frozen=True)
+class EstimateRequest:
+    """What a request asks for: the method, the confidence level, and a question, which is None for all frequencies."""
+
+    method: str
+    confidence: float
+    question: Question | None
+
+    @property
+    def key(self) -> tuple[str, float, str]:
+        """The key of the response in a cache."""
+        question = "" if self.question is None else canonical_json(self.question.to_dict())
+        return self.method, self.confidence, question
+
+
+def as_parquet(estimate: Estimate | Answers, confidence: float) -> bytes:
+    """Return a table as a Parquet file, with the same table as ``sfumato estimate -o estimate.parquet``."""
     try:
         parquet = import_pyarrow("an estimate as Parquet", "pyarrow.parquet")
     except MissingExtra:
@@ -74,8 +96,8 @@ async def readable(collector: Collector, request: Request) -> Collection:
     return collection
 
 
-def requested_estimate(request: Request) -> tuple[str, float]:
-    """Return the method and the confidence level of a request (query parameters ``method`` and ``level``)."""
+def requested_estimate(request: Request, collection: Collection) -> EstimateRequest:
+    """Return what a request asks for, from its query parameters; by default, the question of the collection."""
     method = request.query_params.get("method", "unbiased")
     if method not in METHODS:
         raise ApiError("invalid", f"method must be one of {', '.join(METHODS)}")
@@ -85,28 +107,44 @@ def requested_estimate(request: Request) -> tuple[str, float]:
         confidence = 0.0
     if not 0 < confidence < 1 or (1 + confidence) / 2 == 1:  # the normal quantile of 1 is infinite
         raise ApiError("invalid", "level must be a number between 0 and 1, such as 0.95, and not too close to 1")
-    return method, confidence
+    return EstimateRequest(method, confidence, _requested_question(request, collection))
+
+
+def _requested_question(request: Request, collection: Collection) -> Question | None:
+    """Return the question of a request, or that of the collection; None for all frequencies."""
+    stated = request.query_params.get("question")
+    if stated is None:
+        return collection.question
+    if len(stated) > _LONGEST_QUESTION:
+        raise ApiError("invalid", f"question must have at most {_LONGEST_QUESTION} characters")
+    try:
+        question = read_question("estimate", stated, collection.mechanism.domain)
+    except InvalidInput as error:
+        raise ApiError("invalid", in_words(error)) from None
+    return None if isinstance(question, Frequencies) else question
 
 
 async def give_estimate(collector: Collector, request: Request) -> JsonResponse | Response:
-    """Return the estimated frequencies with their standard errors and intervals."""
+    """Return the estimated frequencies, or the answers to the question, with their standard errors and intervals."""
     collection = await readable(collector, request)
-    method, confidence = requested_estimate(request)
+    options = requested_estimate(request, collection)
     if request.headers.get("accept", "") == PARQUET_TYPE:
-        estimate = await _estimate(collector, collection, await collector.collections.counts(collection), method)
-        return Response(await collector.workers.run(as_parquet, estimate, confidence), media_type=PARQUET_TYPE)
-    return JsonResponse(await estimate_response(collector, collection, method, confidence))
+        counts = await collector.collections.counts(collection)
+        estimate = await _estimate(collector, collection, counts, options.method)
+        table = estimate if options.question is None else _answers(estimate, options.question)
+        return Response(await collector.workers.run(as_parquet, table, options.confidence), media_type=PARQUET_TYPE)
+    return JsonResponse(await estimate_response(collector, collection, options))
 
 
-async def estimate_response(collector: Collector, collection: Collection, method: str, confidence: float) -> bytes:
-    """Return the estimate as JSON from a cache; the estimate is computed once for all confidence levels."""
+async def estimate_response(collector: Collector, collection: Collection, options: EstimateRequest) -> bytes:
+    """Return the estimate as JSON from a cache; the estimate is computed once for all levels and questions."""
     counts = await collector.collections.counts(collection)
 
     async def encoded() -> bytes:
-        estimate = await _estimate(collector, collection, counts, method) if counts.n else None
-        return await collector.workers.run(_encode, collection, method, confidence, estimate)
+        estimate = await _estimate(collector, collection, counts, options.method) if counts.n else None
+        return await collector.workers.run(_encode, collection, options, estimate)
 
-    return await collector.estimate_responses.get((collection.id, counts.n, method, confidence), encoded)
+    return await collector.estimate_responses.get((collection.id, counts.n, *options.key), encoded)
 
 
 async def _estimate(collector: Collector, collection: Collection, counts: Aggregate, method: str) -> Estimate:
@@ -121,17 +159,39 @@ async def _estimate(collector: Collector, collection: Collection, counts: Aggreg
     return await collector.workers.run(estimate_of, collection.mechanism, cached)
 
 
-def _encode(collection: Collection, method: str, confidence: float, estimate: Estimate | None) -> bytes:
+def _answers(estimate: Estimate, question: Question) -> Answers:
+    """Return the answers to a question; raise ApiError if the reports do not determine them."""
+    try:
+        return estimate.answers(question)
+    except InvalidInput as error:
+        raise ApiError("invalid", f"the question has no answer: {in_words(error)}") from None
+
+
+def _encode(collection: Collection, options: EstimateRequest, estimate: Estimate | None) -> bytes:
     """Return the response body of an estimate, without rows if the estimate is None."""
-    rows = []
-    if estimate is not None:
+    confidence, question = options.confidence, options.question
+    rows, answer_rows, rounding = [], [], 0.0
+    if estimate is not None and estimate.is_complete:
         numbers = np.column_stack(
             [estimate.frequencies, estimate.standard_errors, *estimate.interval(confidence)]
         ).tolist()
         rows = [EstimateRow(label, *row) for label, row in zip(estimate.values, numbers, strict=True)]
-    quantile = NormalDist().inv_cdf((1 + confidence) / 2)
+    if estimate is not None and question is not None:
+        answers = _answers(estimate, question)
+        columns = [np.asarray(column, object).tolist() for column in answers.to_columns(confidence).values()]
+        answer_rows = [AnswerRow(*finite(row)) for row in map(list, zip(*columns, strict=True))]
+        rounding = answers.rounding
     response = EstimateResponse(
-        collection.id, 0 if estimate is None else estimate.n, method, confidence, quantile, rows
+        collection=collection.id,
+        reports=0 if estimate is None else estimate.n,
+        method=options.method,
+        confidence=confidence,
+        quantile=NormalDist().inv_cdf((1 + confidence) / 2),
+        rows=rows,
+        complete=estimate is None or estimate.is_complete,
+        question=None if question is None else question.to_dict(),
+        answers=answer_rows,
+        rounding=rounding,
     )
     return msgspec.json.encode(response, enc_hook=str)
 
@@ -157,22 +217,22 @@ async def give_certificate(collector: Collector, request: Request) -> JsonRespon
 async def give_live(collector: Collector, request: Request) -> Response:
     """Return a stream that sends the estimate at the start and whenever the counts have changed."""
     collection = await readable(collector, request)
-    method, confidence = requested_estimate(request)
-    await _event(collector, collection, method, confidence)  # report an error before the stream begins
+    options = requested_estimate(request, collection)
+    await _event(collector, collection, options)  # report an error before the stream begins
     if collector.streams >= collector.settings.streams:
         raise ApiError("overloaded", "too many live streams are open; retry later, or request the estimate instead")
-    return _Stream(collector, request, method, confidence)
+    return _Stream(collector, request, options)
 
 
 class _Stream(Response):
     """A response that sends events until the client disconnects or the collector stops."""
 
-    def __init__(self, collector: Collector, request: Request, method: str, confidence: float) -> None:
+    def __init__(self, collector: Collector, request: Request, options: EstimateRequest) -> None:
         super().__init__(
             media_type="text/event-stream", headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         )
         del self.headers["content-length"]
-        self._collector, self._request, self._method, self._confidence = collector, request, method, confidence
+        self._collector, self._request, self._options = collector, request, options
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
         if scope["method"] == "HEAD":
@@ -229,14 +289,16 @@ class _Stream(Response):
         reports = collection.progress.reports
         if reports == sent:
             return None, sent
-        return await _event(self._collector, collection, self._method, self._confidence), reports
+        return await _event(self._collector, collection, self._options), reports
 
 
-async def _event(collector: Collector, collection: Collection, method: str, confidence: float) -> tuple[bytes, ...]:
+async def _event(collector: Collector, collection: Collection, options: EstimateRequest) -> tuple[bytes, ...]:
     """Return an event in parts; all streams share the long part, so that waiting streams hold no copies of it."""
     if len(collection.mechanism.domain) > _MOST_VALUES:
         return b"event: reports\ndata: ", msgspec.json.encode({"reports": collection.progress.reports}), b"\n\n"
-    return b"event: estimate\ndata: ", await estimate_response(collector, collection, method, confidence), b"\n\n"
+    if options.question is not None and len(options.question.names) > _MOST_ANSWERS:
+        options = dataclasses.replace(options, question=None)
+    return b"event: estimate\ndata: ", await estimate_response(collector, collection, options), b"\n\n"
 
 
 async def _send(send: Send, body: bytes) -> None:

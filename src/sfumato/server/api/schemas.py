@@ -12,6 +12,7 @@ from sfumato.server.store.records import Days, Description, Origins, ResultsKind
 __all__ = [
     "BATCH_ID",
     "COLLECTION_ID",
+    "AnswerRow",
     "Change",
     "Check",
     "Checked",
@@ -43,13 +44,21 @@ BatchId = Annotated[
 ]
 CollectionId = Annotated[str, Meta(pattern=COLLECTION_ID)]
 Number = Annotated[int, Meta(ge=1, le=2**53)]
+#: What is to be learned: a string such as "mean" or "ranges:18-64,65-", or the document of a question.
+StatedQuestion = (
+    Annotated[str, Meta(max_length=2000, description='A question such as `"mean"`, or `"ranges:18-64,65-"`.')]
+    | dict[str, Any]
+)
 
 
 # -- collections -------------------------------------------------------------------------------------------
 
 
 class NewCollection(Struct, frozen=True, forbid_unknown_fields=True):
-    """A collection to create: a policy, and a mechanism by spec or name; without a mechanism, the planner chooses."""
+    """A collection to create: a policy, and a mechanism by spec or name; without a mechanism, the planner chooses.
+
+    ``question`` states what is to be learned: by default the question that the policy states, or else all frequencies.
+    """
 
     title: Title
     policy: dict[str, Any]
@@ -67,6 +76,7 @@ class NewCollection(Struct, frozen=True, forbid_unknown_fields=True):
     keep_days: Days | None = None
     #: Id of the collection that this one is a new version of.
     previous: CollectionId | None = None
+    question: StatedQuestion | None = None
 
 
 class Change(Struct, frozen=True, forbid_unknown_fields=True):
@@ -102,6 +112,10 @@ class CollectionResponse(Struct, frozen=True):
     asks: Annotated[str, Meta(description="The requirements of the policy, in words.")]
     mechanism: dict[str, Any] | msgspec.Raw
     policy: dict[str, Any] | msgspec.Raw
+    question: Annotated[
+        dict[str, Any] | msgspec.Raw | None,
+        Meta(description="The question that the results answer; null for all frequencies."),
+    ]
 
 
 #: Probability of a correct guess with and without a report.
@@ -189,8 +203,24 @@ class EstimateRow(Struct, frozen=True):
     high: float | None
 
 
+class AnswerRow(Struct, frozen=True):
+    """One answer to a question. The limits of a quantile are values of the domain, as is the quantile itself."""
+
+    answer: Annotated[
+        Any,
+        Meta(description="Name of the answer, value up to which a share is counted, or level of a quantile."),
+    ]
+    value: Any
+    standard_error: float | None
+    low: Any
+    high: Any
+
+
 class EstimateResponse(Struct, frozen=True):
-    """An estimate; it has no rows before the first report."""
+    """An estimate; it has no rows before the first report.
+
+    ``rows`` is also empty if the reports do not distinguish all values, so that they answer some questions only.
+    """
 
     collection: str
     reports: int
@@ -201,6 +231,14 @@ class EstimateResponse(Struct, frozen=True):
         Meta(description="Two-sided normal quantile of the confidence level: half the interval per standard error."),
     ]
     rows: list[EstimateRow]
+    complete: Annotated[bool, Meta(description="Whether the reports determine the frequencies of all values.")]
+    question: Annotated[
+        dict[str, Any] | None, Meta(description="The question that was answered; null for all frequencies.")
+    ]
+    rounding: Annotated[
+        float, Meta(description="Largest error that bins of numbers add to a mean; intervals do not include it.")
+    ]
+    answers: Annotated[list[AnswerRow], Meta(description="The answers to the question.")]
 
 
 # -- planning ----------------------------------------------------------------------------------------------
@@ -251,12 +289,16 @@ class Checked(Struct, frozen=True):
 
 
 class PlanRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """A policy to plan for, with n people or with a target for the total variation error."""
+    """A policy to plan for, with n people or with a target for the total variation error.
+
+    With a question, the target is a standard error of its answers.
+    """
 
     policy: dict[str, Any]
     n: Number | None = None
-    target: Annotated[float, Meta(gt=0, lt=1)] | None = None
+    target: Annotated[float, Meta(gt=0)] | None = None
     max_bits: Annotated[int, Meta(ge=1, le=2**20)] | Literal["short"] | None = "short"
+    question: StatedQuestion | None = None
 
 
 class PlanRow(Struct, frozen=True):
@@ -271,6 +313,10 @@ class PlanRow(Struct, frozen=True):
     bound: float | None
     decoding: str
     classical: bool
+    standard_error: Annotated[
+        float | None,
+        Meta(description="Standard error of the answers to the question, as a root mean square; null without one."),
+    ]
 
 
 class PlanResponse(Struct, frozen=True):

@@ -31,6 +31,7 @@ from sfumato.policy import (
     posterior_bounds,
     strictest,
 )
+from sfumato.questions import Frequencies, Question, question_from_string
 from sfumato.server.http.responses import ApiError
 from sfumato.server.http.telemetry import LOG, to_standard_error
 from sfumato.server.jobs.estimates import in_words
@@ -129,6 +130,17 @@ def _policy(request: dict[str, Any]) -> Policy:
     return policy
 
 
+def _question(request: dict[str, Any], policy: Policy) -> Question | None:
+    """Return the question of a request, or else the one that its policy states; None for all frequencies."""
+    stated = request.get("question")
+    if stated is None:
+        stated = request["policy"].get("question")
+    if stated is None:
+        return None
+    question = question_from_string("question", stated) if isinstance(stated, str) else Question.from_dict(stated)
+    return None if isinstance(question, Frequencies) else question.checked(policy.domain)
+
+
 def check(request: dict[str, Any]) -> dict[str, Any]:
     """Describe a policy in words and numbers."""
     policy = _policy(request)
@@ -192,11 +204,16 @@ def plan_rows(request: dict[str, Any]) -> dict[str, Any]:
         policy,
         request["n"],
         target=request["target"],
+        question=_question(request, policy),
         max_bits=request["max_bits"],
         max_seconds=_search_seconds(policy, request),
     )
     fields = ("name", "risk", "tv", "half_l1", "bits", "worst", "bound", "decoding", "classical")
-    rows = [{field: getattr(row, field) for field in fields} for row in result.rows]
+    rows = [
+        {field: getattr(row, field) for field in fields}
+        | {"standard_error": None if result.question is None else result.standard_error(row)}
+        for row in result.rows
+    ]
     return {
         "n": result.n,
         "best": result.best.name,
@@ -216,6 +233,7 @@ def _people_for(target: float, n: int, error: float) -> float | None:
 def create(request: dict[str, Any]) -> dict[str, Any]:
     """Return an audited mechanism for a policy: from its spec, by its name, or chosen by the planner."""
     policy = _policy(request)
+    question = _question(request, policy)
     requested = request["mechanism"]
     if isinstance(requested, dict):
         mechanism, why = mechanism_from_spec(requested), f"{requested.get('mechanism')}, from the request"
@@ -223,18 +241,21 @@ def create(request: dict[str, Any]) -> dict[str, Any]:
         seconds = (
             _SEARCH_FRACTION * float(request["seconds"]) if requested == "optimal" else _search_seconds(policy, request)
         )
-        choice = plan(policy, 1 if request["n"] is None else request["n"], mechanism=requested, max_seconds=seconds)
+        n = 1 if request["n"] is None else request["n"]
+        choice = plan(policy, n, mechanism=requested, question=question, max_seconds=seconds)
         mechanism, why = choice.best.mechanism, choice.reason
     try:
-        check_estimable(mechanism)
+        check_estimable(mechanism, question)
     except InvalidInput as error:
-        message = f"frequencies cannot be estimated from reports of this mechanism: {in_words(error)}"
+        what = "frequencies" if question is None else "the answers to the question"
+        message = f"{what} cannot be estimated from reports of this mechanism: {in_words(error)}"
         raise ApiError("invalid", message) from None
     certificate = audit(mechanism, policy).raise_if_violated()
     return {
         "policy": canonical_json(policy.to_dict()),
         "mechanism": canonical_json(mechanism.spec),
         "certificate": certificate.to_json(),
+        "question": None if question is None else canonical_json(question.to_dict()),
         "why": why,
         **_odds(mechanism),
     }

@@ -134,6 +134,26 @@ export function estimateChart(groups, names, places, z, width) {
 	}
 }
 
+/** Draws the share of people up to each value as steps, with the band of its intervals.
+ * @param {{ answer: any, value: number, low: number, high: number }[]} answers @param {number} width */
+export function distributionChart(answers, width) {
+	const height = Math.min(320, Math.max(220, width * 0.5)), left = 52, bottom = 44, top = 12, right = 18
+	const x = (/** @type {number} */ i) => left + (i / answers.length) * (width - left - right)
+	const y = (/** @type {number} */ v) => top + (1 - Math.min(1, Math.max(0, v))) * (height - top - bottom)
+	const steps = (/** @type {"value" | "low" | "high"} */ name) => answers.flatMap((row, i) => [[x(i), y(row[name])], [x(i + 1), y(row[name])]])
+	const every = Math.max(1, Math.ceil((answers.length * 60) / (width - left - right)))
+	return frame(width, height, `Estimated share of people up to each of ${answers.length} values; the table has the same numbers`,
+		...[0, 0.25, 0.5, 0.75, 1].flatMap((v) => [
+			s("path", { d: path([[left, y(v)], [width - right, y(v)]]), class: v ? "rule" : "axis" }),
+			label(left - 8, y(v) + 4, percent(v, 0), { "text-anchor": "end", class: "quiet" }),
+		]),
+		s("path", { d: `${path([...steps("low"), ...steps("high").reverse()])}Z`, class: "area" }),
+		s("path", { d: path(steps("value")), class: "line" }),
+		...answers.flatMap((row, i) => (i % every ? [] : [label(x(i), height - bottom + 20, cut(String(row.answer), 8), { "text-anchor": "middle", class: "quiet" })])),
+		label((left + width - right) / 2, height - 4, "value", { "text-anchor": "middle" }),
+	)
+}
+
 /** Shortens a name to at most this many characters. @param {string} name @param {number} most */
 const cut = (name, most) => (name.length > most ? `${name.slice(0, Math.max(1, Math.floor(most) - 1))}…` : name)
 

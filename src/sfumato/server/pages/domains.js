@@ -1,12 +1,13 @@
 // Domains from their documents (docs/collector.md): values in order, and their display names.
 
-/** @typedef {{ values?: any[], size?: number, grid?: any, product?: Record<string, any>, order?: string[] }} DomainDocument */
+/** @typedef {{ values?: any[], size?: number, low?: any, high?: any, bins?: number, edges?: any[], closed?: string, missing?: string, grid?: any,
+ * product?: Record<string, any>, order?: string[] }} DomainDocument */
 
 /** Returns the factors of a product or a grid, in order; other domains have one factor without a name. @param {DomainDocument} domain */
 export function factorsOf(domain) {
 	const { grid, product, order } = domain
 	if (grid) return [{ name: "row", labels: numbers(grid.rows) }, { name: "column", labels: numbers(grid.columns) }]
-	if (!product) return [{ name: "", labels: domain.values ?? numbers(domain.size ?? 0) }]
+	if (!product) return [{ name: "", labels: domain.values ?? [...numericLabels(domain), ...(domain.missing === undefined ? [] : [domain.missing])] }]
 	return (order ?? Object.keys(product)).map((name) => {
 		const factor = product[name]
 		return { name, labels: /** @type {any[]} */ (Array.isArray(factor) ? factor : labelsOf(factor)) }
@@ -14,6 +15,31 @@ export function factorsOf(domain) {
 }
 
 const numbers = (size = 0) => Array.from({ length: size }, (_, i) => i)
+
+/** Returns the labels of numbers, without the label of missing values. @param {DomainDocument} domain @returns {any[]} */
+function numericLabels({ size = 0, low, high, bins, edges, closed }) {
+	if (!edges && !bins) return low === undefined ? numbers(size) : numbers(high - low).map((i) => low + i)
+	const right = closed === "right", names = edges ? edges.map(String) : evenEdges(low, high, bins ?? 1), last = names.length - 2
+	return numbers(last + 1).map((i) => `${right && i ? "(" : "["}${names[i]}, ${names[i + 1]}${right || i === last ? "]" : ")"}`)
+}
+
+/** Returns the edges of equal bins in plain digits: exact decimals, or fractions. @param {any} low @param {any} high */
+function evenEdges(low, high, bins = 1) {
+	const [[a, b], [c, d]] = [low, high].map((bound) => {
+		const [, digits, places = "", by = "1"] = /^(-?\d+)(?:\.(\d+))?(?:\/(\d+))?$/.exec(String(bound)) ?? ["", "0"]
+		return [BigInt(digits + places), BigInt(by) * 10n ** BigInt(places.length)]
+	})
+	return numbers(bins + 1).map((i) => {
+		let n = a * d * BigInt(bins - i) + c * b * BigInt(i), rest = b * d * BigInt(bins), divisor = n < 0n ? -n : n
+		for (let other = rest; other; ) [divisor, other] = [other, divisor % other]
+		n /= divisor
+		rest /= divisor
+		const base = 10n ** BigInt(rest.toString(2).length), size = n < 0n ? -n : n
+		if (base % rest) return `${n}/${rest}`
+		const places = `${(size % rest) * (base / rest)}`.padStart(`${base}`.length - 1, "0").replace(/0+$/, "")
+		return `${n < 0n ? "-" : ""}${size / rest}${places && "." + places}`
+	})
+}
 
 /** Returns all values in order; the last factor of a product varies fastest. @param {DomainDocument} domain @returns {any[]} */
 export function labelsOf(domain) {

@@ -1,11 +1,13 @@
 // The results page: live estimates with intervals, as charts and tables, with comparison, downloads and certificates.
+import { answersCard } from "./answers.js"
 import { adminToken, ask, askFile, follow, keepAdminToken } from "./api.js"
 import { chart, estimateChart, heatMap, noChart, png, unsure } from "./charts.js"
 import { gridOf, labelsOf, nameOf } from "./domains.js"
 import { at, csv, download, h, percent, whole } from "./dom.js"
 import { certificateInWords } from "./words.js"
 /** @typedef {import("./charts.js").Row} Row */
-/** @typedef {{ collection: any, reports: number, rows: Row[], quantile: number, stop: () => void }} Group */
+/** @typedef {import("./answers.js").AnswerRow} AnswerRow */
+/** @typedef {{ collection: any, reports: number, rows: Row[], complete: boolean, answers: AnswerRow[], rounding: number, quantile: number, stop: () => void }} Group */
 
 /** Maximum bars of a chart. */
 const MOST_BARS = 40
@@ -41,13 +43,14 @@ const picture = h("div", { class: "chart", id: "chart" })
 const caption = h("p", { class: "small quiet" })
 const key = h("p", { class: "small" })
 const table = h("div", { class: "wide", id: "table" })
+const answered = answersCard()
 const views = h("div", { class: "tabs", hidden: true })
 
 async function begin() {
 	try {
 		const collections = await Promise.all(ids.map((id) => ask(`/v1/collections/${id}`)))
 		domain = collections[0].policy.domain
-		groups = collections.map((collection) => ({ collection, reports: collection.reports, rows: [], quantile: 0, stop: () => {} }))
+		groups = collections.map((collection) => ({ collection, reports: collection.reports, rows: [], complete: true, answers: [], rounding: 0, quantile: 0, stop: () => {} }))
 	} catch (error) {
 		return page.replaceChildren(h("h1", {}, "These results cannot be shown"), h("p", { class: "alarm" }, error instanceof Error ? error.message : String(error)))
 	}
@@ -62,13 +65,17 @@ async function begin() {
 	const { title, description } = groups[0].collection
 	document.title = `${title}: results`
 	const hidden = groups.some(({ collection }) => collection.results === "admin")
+	// The answers to a question come first: its reports say little about single values.
+	const asks = groups.some(({ collection }) => collection.question)
+	const counter = h("div", { class: "count" }, count, h("span", { class: "quiet", id: "answers" }, "answers"), connection)
+	if (asks) answered.section.prepend(counter)
 	page.replaceChildren(
 		h("p", { class: "step" }, "Results"),
 		h("h1", {}, groups.map(({ collection }) => collection.title).filter((one, i, all) => all.indexOf(one) === i).join(" and ")),
 		...(description ? [h("p", { class: "lead" }, description)] : []),
 		...(hidden && !adminToken() ? [tokenForm()] : []),
-		h("section", { class: "card", "aria-label": "Estimates" },
-			h("div", { class: "count" }, count, h("span", { class: "quiet", id: "answers" }, "answers"), connection),
+		...(asks ? [answered.section] : []),
+		h("section", { class: "card", "aria-label": "Estimates" }, asks ? h("h2", {}, "Shares of single values") : counter,
 			verdict, views, key, picture, caption, options()),
 		h("section", { class: "card" }, h("h2", {}, "Table"), table, downloads()),
 		comparison(),
@@ -98,6 +105,9 @@ function listen() {
 		group.stop = follow(`/v1/collections/${collection.id}/live?method=${chosen.method}&level=${chosen.level}`, (event) => {
 			group.reports = event.reports
 			group.rows = event.rows ?? group.rows
+			group.complete = event.complete ?? group.complete
+			group.answers = event.answers ?? group.answers
+			group.rounding = event.rounding ?? group.rounding
 			group.quantile = event.quantile ?? group.quantile
 			draw()
 		}, (connected, error) => {
@@ -130,7 +140,15 @@ function showViews() {
 function draw() {
 	count.textContent = groups.map(({ reports }) => whole(reports)).join(" + ")
 	at("answers").textContent = groups.length === 1 && groups[0].reports === 1 ? "answer" : "answers"
+	answered.show(groups.map(({ collection, answers, rounding }) => ({ title: collection.title, question: collection.question, answers, rounding })), chosen.level)
 	const full = groups.filter(({ rows }) => rows.length)
+	if (groups.some(({ complete }) => !complete)) {
+		verdict.replaceChildren(h("p", { class: "quiet" }, "The reports do not distinguish all values, so they determine no shares of single values. They answer the question above."))
+		noChart(picture)
+		caption.textContent = ""
+		table.replaceChildren(h("p", { class: "quiet" }, "Shares of single values are not available."))
+		return
+	}
 	if (full.length < groups.length) {
 		verdict.replaceChildren(h("p", { class: "promise" }, "Not enough answers yet. The first estimate appears with the first answers."))
 		noChart(picture)
@@ -165,6 +183,9 @@ function showVerdict() {
 	const lines = groups.map(({ collection, rows, reports }) => {
 		const open = rows.filter((row) => unsure(row, quantile())), who = groups.length > 1 ? `${collection.title}: ` : ""
 		if (!open.length) return h("p", { class: "quiet" }, `${who}There are enough answers to estimate every value.`)
+		if (collection.question) {
+			return h("p", { class: "quiet" }, `${who}The reports are designed for the question above. For ${open.length} of ${rows.length} single values, the interval is wider than the estimate.`)
+		}
 		const best = rows.reduce((a, b) => (b.frequency > a.frequency ? b : a))
 		if (open.length < rows.length) {
 			const few = open.length <= 5 ? `: ${open.map((row) => nameOf(row.value, domain)).join(", ")}` : ""
@@ -236,11 +257,22 @@ function downloads() {
 		h("button", { type: "button", onclick: take(savePng) }, "PNG of the chart")), fault)
 }
 
-function saveCsv() {
+async function saveCsv() {
+	if (groups.some(({ collection }) => collection.question)) return saveAnswers()
 	const columns = ["frequency", "standard_error", "low", "high"]
 	const rows = groups.flatMap(({ collection, reports, rows }) => rows.map((row) =>
 		[collection.id, collection.title, reports, nameOf(row.value, domain), ...columns.map((name) => /** @type {any} */ (row)[name])]))
 	download(fileName(".csv"), csv([["collection", "title", "reports", "value", ...columns], ...rows]))
+}
+
+/** Saves the answers to the question, which the live estimates leave out if there are many. */
+async function saveAnswers() {
+	const columns = ["answer", "value", "standard_error", "low", "high"]
+	const tables = await Promise.all(groups.map(async ({ collection }) => {
+		const { reports, answers } = await ask(`/v1/collections/${collection.id}/estimate?method=${chosen.method}&level=${chosen.level}`)
+		return answers.map((/** @type {any} */ row) => [collection.id, collection.title, reports, ...columns.map((name) => row[name])])
+	}))
+	download(fileName(".csv"), csv([["collection", "title", "reports", ...columns], ...tables.flat()]))
 }
 
 async function saveParquet() {

@@ -75,7 +75,11 @@ function groups(blocks, names) {
 export function drawnInWords({ mechanism, parameters: p, domain, report: { encoding } }, report) {
 	const labels = labelsOf(domain), drawn = JSON.parse(report)
 	const name = (/** @type {number} */ x) => `“${nameOf(labels[x], domain)}”`
-	if (mechanism === "randomized-response") return name(drawn)
+	if (mechanism === "randomized-response" || mechanism === "truncated-geometric") return name(drawn)
+	if (mechanism === "shifted-bins") {
+		const ends = [Math.max(drawn - p.width + 1, 0), Math.min(drawn, labels.length - 1)]
+		return ends[0] === ends[1] ? name(ends[0]) : `a value from ${ends.map(name).join(" to ")}`
+	}
 	if (encoding === "index" && p.sensitive && p.threshold && !p.block_size && !p.design) {
 		const others = [...labels.keys()].filter((x) => !p.sensitive.includes(x))
 		return name(drawn < p.sensitive.length ? p.sensitive[drawn] : others[drawn - p.sensitive.length])

@@ -42,6 +42,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (collection, token_hash))""",
         "CREATE TABLE admins (token_hash BYTEA PRIMARY KEY, created BIGINT NOT NULL)",
     ),
+    ("ALTER TABLE collections ADD COLUMN question TEXT",),
 )
 
 

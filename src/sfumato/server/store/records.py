@@ -68,7 +68,8 @@ METADATA = msgspec.json.Decoder(Metadata)
 class Record:
     """A stored collection, with its documents as JSON strings.
 
-    Policy, mechanism and certificate never change; the metadata (title, submission mode, retention) and the key may.
+    Policy, question, mechanism and certificate never change; the metadata (title, submission mode, retention) and the
+    key may.
     """
 
     id: str
@@ -82,6 +83,8 @@ class Record:
     metadata: str
     #: SHA-256 hash of the key that clients send with reports, if the submission mode is ``key``.
     key_hash: bytes | None
+    #: The question that the mechanism answers, as a JSON string; None for all frequencies.
+    question: str | None = None
 
 
 @dataclass(frozen=True)

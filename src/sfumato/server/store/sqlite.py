@@ -146,6 +146,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (collection, token_hash))""",
         "CREATE TABLE admins (token_hash BLOB PRIMARY KEY, created INTEGER NOT NULL)",
     ),
+    ("ALTER TABLE collections ADD COLUMN question TEXT",),
 )
 
 

@@ -3,7 +3,7 @@
 ===========  =======================================================================================================
 table        contents
 ===========  =======================================================================================================
-collections  the constant parts of a collection, and its metadata (column ``about``)
+collections  the constant parts of a collection, such as its question, and its metadata (column ``about``)
 progress     the state of a collection, and its numbers of reports and batches; a transaction that counts locks the row
 counts       the counts of a collection, in pages; pages with only zeros have no row
 batches      a hash of every counted batch id, and its receipt: a digest of the payload and the number of reports
@@ -69,12 +69,13 @@ class Statements:
         self.delete_unshuffled = f"DELETE {unshuffled}"
         # -- collections
         self.add_collection = (
-            "INSERT INTO collections (id, created, previous, policy, mechanism, certificate, about, key_hash) "
-            f"VALUES {self._row(8)}"
+            "INSERT INTO collections "
+            "(id, created, previous, policy, mechanism, certificate, about, key_hash, question) "
+            f"VALUES {self._row(9)}"
         )
         self.open_collection = f"INSERT INTO progress VALUES ({mark}, 'open', 0, 0)"
         self.collection = (
-            "SELECT id, number, created, previous, policy, mechanism, certificate, about, key_hash "
+            "SELECT id, number, created, previous, policy, mechanism, certificate, about, key_hash, question "
             f"FROM collections WHERE id = {mark}"
         )
         self.progress = (

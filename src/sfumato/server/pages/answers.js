@@ -1,0 +1,65 @@
+// Answers to the question of a collection: a headline for one answer, a chart of the distribution function, and a table.
+import { chart, distributionChart, noChart } from "./charts.js"
+import { h, percent } from "./dom.js"
+
+/** @typedef {{ answer: any, value: any, standard_error: number | null, low: any, high: any }} AnswerRow */
+/** @typedef {{ title: string, question: any, answers: AnswerRow[], rounding: number }} Answered */
+
+/** Titles of the questions, by name. */
+const TITLES = { mean: "Mean", distribution: "Share of people up to each value", ranges: "Shares of ranges", quantiles: "Quantiles", workload: "Answers" }
+/** Questions whose answers are shares of people. */
+const SHARES = ["distribution", "ranges"]
+/** Maximum rows of the table; the files contain all of them. */
+const MOST_ROWS = 1000
+
+/** Formats an answer or one of its limits. @param {any} value @param {any} question */
+export function answerText(value, question) {
+	if (typeof value !== "number") return value === null ? "–" : String(value)
+	if (SHARES.includes(question.question)) return percent(value)
+	return question.question === "quantiles" ? String(value) : String(Number(value.toPrecision(5))).replace(/^-/, "−")
+}
+
+/** Names an answer. @param {AnswerRow} row @param {any} question */
+export function answerName({ answer }, question) {
+	if (question.question === "distribution") return `up to ${answer}`
+	return question.question === "quantiles" ? (answer === 0.5 ? "median" : percent(answer, 0)) : String(answer)
+}
+
+/** Creates the card of the answers, and the function that shows the latest ones. */
+export function answersCard() {
+	const headline = h("div", { id: "answer" }), picture = h("div", { class: "chart", id: "distribution" }), table = h("div", { class: "wide", id: "answer-table" })
+	const heading = h("h2", {}), section = h("section", { class: "card", id: "question" }, heading, headline, picture, table)
+	/** @param {Answered[]} groups @param {string} level */
+	const show = (groups, level) => {
+		const asked = groups.filter(({ question }) => question)
+		if (!asked.length) return
+		heading.textContent = TITLES[/** @type {keyof typeof TITLES} */ (asked[0].question.question)] ?? "Answers"
+		headline.replaceChildren(...asked.flatMap((group) => sentences(group, level, asked.length > 1)))
+		const [{ question, answers }] = asked
+		if (question.question === "distribution" && answers.length) chart(picture, (width) => distributionChart(answers, width))
+		else noChart(picture)
+		table.replaceChildren(...asked.filter((group) => group.answers.length > 1).map((group) => answerTable(group, level, asked.length > 1)))
+	}
+	return { section, show }
+}
+
+/** States a single answer, or why there are none. @param {Answered} group @param {string} level @param {boolean} many */
+function sentences({ title, question, answers, rounding }, level, many) {
+	const who = many ? `${title}: ` : ""
+	const binned = rounding > 0 && h("p", { class: "small quiet" }, `Numbers were divided into bins, which adds an error of at most ${Number(rounding.toPrecision(3))}.`)
+	if (!answers.length) return [h("p", { class: "quiet" }, `${who}No answer to show yet.`)]
+	if (answers.length > 1) return [binned || ""]
+	const [row] = answers, text = (/** @type {any} */ value) => answerText(value, question)
+	return [h("p", {}, who, h("span", { class: "big" }, text(row.value))),
+		h("p", { class: "quiet" }, `${answerName(row, question)}; ${percent(Number(level), 0)} interval: ${text(row.low)} to ${text(row.high)}`), binned || ""]
+}
+
+/** Shows the answers as a table. @param {Answered} group @param {string} level @param {boolean} many */
+function answerTable({ title, question, answers }, level, many) {
+	const text = (/** @type {any} */ value) => h("td", { class: "number" }, answerText(value, question))
+	const body = answers.slice(0, MOST_ROWS).map((row) => h("tr", {}, h("th", { scope: "row" }, answerName(row, question)),
+		text(row.value), text(row.standard_error), text(row.low), text(row.high)))
+	const heads = ["estimate", "s.e.", "low", "high"].map((name) => h("th", { class: "number", scope: "col" }, name))
+	return h("table", {}, h("caption", {}, `${many ? `${title}. ` : ""}${percent(Number(level), 0)} intervals, unbiased estimates.`),
+		h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "answer"), ...heads)), h("tbody", {}, ...body))
+}
