@@ -4,7 +4,10 @@
   exact greatest ratio of likelihoods for every pair of values, and the ratios to an average over a prior.
 - ``vectors/policies/verdicts.json``: mechanisms, policies, and whether each mechanism obeys each policy of its domain.
 - ``vectors/policies/constructors.json``: the same for kinds of policy and distances that were added later.
+- ``vectors/policies/numbers.json``: the same for domains of numbers.
+- ``vectors/policies/means.json``: the same for the mechanisms for a mean.
 - ``vectors/documents/labels.json``: specs and policies over labels that are hard to write, with their hashes.
+- ``vectors/documents/numbers.json``: the same for domains of numbers, with the index of numbers at and near edges.
 
 ``vectors/README.md`` describes the formats. Run the script again when a mechanism is added; it keeps existing files.
 """
@@ -17,6 +20,8 @@ import random
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 import sfumato as sf
 from sfumato._core import canonical_json
@@ -172,9 +177,8 @@ def law_vectors() -> dict[str, list[dict[str, Any]]]:
     return vectors
 
 
-def verdicts(stated: list[sf.Policy]) -> dict[str, Any]:
+def verdicts(stated: list[sf.Policy], designs: list[Mechanism]) -> dict[str, Any]:
     """Return mechanisms, policies, and for every pair over the same domain whether the mechanism obeys the policy."""
-    designs = [sf.design(policy) for policy in stated]
     documents = [*(policy.to_dict() for policy in stated), *map(stricter, stated)]
     read = [sf.policy_from_dict(document) for document in documents]
     laws = [mechanism.channel() for mechanism in designs]
@@ -187,14 +191,92 @@ def verdicts(stated: list[sf.Policy]) -> dict[str, Any]:
     return {"mechanisms": [mechanism.spec for mechanism in designs], "policies": documents, "cases": cases}
 
 
-def labels() -> list[dict[str, Any]]:
-    """Return documents over labels that are hard to write, with the hash of each mechanism."""
+def labels(domains: list[sf.Domain]) -> list[dict[str, Any]]:
+    """Return documents over domains, with the hash of each mechanism and the labels."""
     entries = []
-    for domain in domains():
+    for domain in domains:
         mechanism, policy = sf.mechanisms.RandomizedResponse(domain, "inf"), sf.Uniform(domain, "inf")
         documents = {"mechanism": canonical_json(mechanism.spec), "policy": canonical_json(policy.to_dict())}
         entries.append({**documents, "hash": mechanism.hash, "labels": list(domain)})
     return entries
+
+
+def numeric_domains() -> list[sf.Domain]:
+    """Return domains of numbers whose edges are hard to compute."""
+    return [
+        sf.Domain.range(17, 91),
+        sf.Domain.range(-3, 4, out_of_range="refuse", missing="unknown"),
+        sf.Domain.numbers(0, 1, bins=10),
+        sf.Domain.numbers(0, 200_000, step=5_000, missing="unknown"),
+        sf.Domain.numbers("-0.7", "1.1", bins=7, closed="right"),
+        sf.Domain.numbers("1/3", 2, bins=3, out_of_range="refuse"),
+        sf.Domain.numbers(edges=[-1e-7, 0, "0.1", "0.30000000000000004", 18, 25.5, 2**53], missing=""""quoted" é"""),
+        sf.Domain.numbers(-(10**15), 10**15, bins=9, closed="right", out_of_range="refuse", missing="none"),
+        sf.Domain(["no", "yes"], missing="unknown"),
+        sf.Domain([-1.5, 2.0], missing="unknown"),
+    ]
+
+
+def near(domain: sf.Domain) -> list[float]:
+    """Return numbers at, just below and just above each edge or label of a domain, and some out of range."""
+    marks = domain.bin_edges if domain.kind == "numbers" else domain.numeric_values[np.isfinite(domain.numeric_values)]
+    points = [
+        np.nextafter(marks, -np.inf),
+        marks,
+        np.nextafter(marks, np.inf),
+        [-1e300, -math.inf, 1e300, math.inf, 0.1 * 3, 0.0],
+    ]
+    return [float(point) for point in np.concatenate(points)]
+
+
+def numbers() -> list[dict[str, Any]]:
+    """Return documents over numbers, and the index of numbers as decimal strings; -1 if a number is rejected."""
+    entries = labels(numeric_domains())
+    for entry, domain in zip(entries, numeric_domains(), strict=True):
+        cases: list[Any] = [["NaN", place(domain, math.nan)], [None, place(domain, None)]]
+        if domain.kind != "list" or not isinstance(domain.label(0), str):
+            cases += [[repr(number).replace("inf", "Infinity"), place(domain, number)] for number in near(domain)]
+        entry["cases"] = cases
+    return entries
+
+
+def place(domain: sf.Domain, value: float | None) -> int:
+    """Return the index of a value, or -1 if the domain rejects it."""
+    try:
+        return domain.encode_one(value)
+    except sf.errors.InvalidInput:
+        return -1
+
+
+def numeric_policies() -> list[sf.Policy]:
+    """Return policies over domains of numbers."""
+    ages, pay = sf.Domain.range(17, 25), sf.Domain.numbers(0, 4, bins=8, missing="unknown")
+    tenths = sf.Domain.numbers(0, 1, bins=5)
+    return [
+        sf.Metric(ages, "absolute", "1/4"),
+        sf.Metric(tenths, "absolute", 3),
+        sf.Metric(sf.Domain.numbers(edges=[0, "0.5", 2, 7]), "absolute", "1/2"),
+        sf.Metric(sf.Domain.product(a=sf.Domain.numbers(0, 2, bins=2), b=sf.Domain.range(-1, 2)), "manhattan", 1),
+        sf.Uniform(pay, 1),
+        sf.HighLow(pay, pay.above(3), 1),
+        sf.Blocks(pay, pay.split([1, 3]), 1, 3),
+    ]
+
+
+def mean_designs() -> tuple[list[sf.Policy], list[Mechanism]]:
+    """Return policies, and for each a mechanism for a mean; with 150 values, clients may state bounds of their laws."""
+    six, many = sf.Domain.range(6), sf.Domain.range(150)
+    prior = ["1/10", "3/10", "3/20", "3/20", "1/5", "1/10"]
+    designs: list[tuple[sf.Policy, str]] = [
+        *((sf.Uniform(domain, 1), name) for domain in (six, many) for name in ("one-bit", "shifted-bins")),
+        *((sf.Metric(six, "absolute", "0.3"), name) for name in ("one-bit", "geometric")),
+        *((sf.Metric(many, "absolute", epsilon), name) for epsilon in ("0.02", 3) for name in ("one-bit", "geometric")),
+        *((sf.Prior(six, prior, 1, side), name) for side in ("both", "upper") for name in ("one-bit", "shifted-bins")),
+        (sf.PerValue(six, ["0.5", "1", "0.75", "2", "1", "1"]), "one-bit"),
+        (sf.HighLow(six, [0, 5], 1), "shifted-bins"),
+    ]
+    mechanisms = [sf.design(policy, mechanism=name, question="mean") for policy, name in designs]
+    return [policy for policy, _ in designs], mechanisms
 
 
 def lines(items: list[Any]) -> str:
@@ -216,10 +298,13 @@ def write(name: str, content: str) -> None:
 def main() -> None:
     for name, vectors in law_vectors().items():
         write(f"laws/{name}.json", lines(vectors))
-    for name, stated in (("verdicts", policies()), ("constructors", later_policies())):
-        parts = ",\n".join(f'"{key}": {lines(items)}' for key, items in verdicts(stated).items())
+    stated_policies = {"verdicts": policies(), "constructors": later_policies(), "numbers": numeric_policies()}
+    designs = {name: (stated, [sf.design(policy) for policy in stated]) for name, stated in stated_policies.items()}
+    for name, (stated, mechanisms) in {**designs, "means": mean_designs()}.items():
+        parts = ",\n".join(f'"{key}": {lines(items)}' for key, items in verdicts(stated, mechanisms).items())
         write(f"policies/{name}.json", "{" + parts + "}")
-    write("documents/labels.json", lines(labels()))
+    write("documents/labels.json", lines(labels(domains())))
+    write("documents/numbers.json", lines(numbers()))
 
 
 if __name__ == "__main__":

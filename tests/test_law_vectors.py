@@ -54,7 +54,7 @@ def check_prior(columns: list[tuple[Fraction, ...]], prior: dict[str, Any]) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["verdicts", "constructors"])
+@pytest.mark.parametrize("name", ["verdicts", "constructors", "numbers", "means"])
 def test_the_verdicts_are_those_of_the_exact_law(name: str) -> None:
     document = published(f"policies/{name}.json")
     laws = [sf.mechanism_from_spec(spec).channel() for spec in document["mechanisms"]]

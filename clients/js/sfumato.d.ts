@@ -124,7 +124,7 @@ export interface Domain {
   /** Names and sizes of the factors of a product. */
   names?: string[]
   sizes?: number[]
-  /** Return the index of a value, or -1. */
+  /** Return the index of a value, or -1. Numbers are put into bins; null and NaN are missing values. */
   place(value: any): number
 }
 

@@ -4,9 +4,9 @@
 const ONE = 1n << 64n, TOTAL = 1n << 62n
 /** Tolerance of comparisons. Doubles are accurate to 1e-14, and no draw depends on them. */
 const TOLERANCE = 1e-9
-/** Maximum values of randomized response with columns. */
+/** Maximum values of laws with columns, or whose pairs are compared one by one. */
 const MANY_COLUMNS = 4096
-/** Maximum entries of the law of shifted patterns that are compared one by one. */
+/** Maximum entries of a law, other than that of a table, that are compared one by one. */
 const MANY_ENTRIES = 2 ** 14
 /** Maximum outputs of a cyclic design, and steps to weigh its sets; both bound the time to open a collection. */
 const MANY_OUTPUTS = 2 ** 22, MANY_STEPS = 2 ** 28
@@ -147,6 +147,7 @@ const sum = (terms) => terms.reduce(([n, d], [m, e]) => (d === e ? [n + m, d] : 
 /** ln(n/d) of a largest ratio, which is at least 1. */
 const ln = (n = 0n, d = 1n) => (!n ? 0 : d ? Math.max(0, Math.log(Number(n)) - Math.log(Number(d))) : Infinity)
 
+const levelOf = ({ high = 0n, low = 0n }) => ln(high, low)
 const total = (/** @type {number[]} */ weights) => weights.reduce((all, weight) => all + weight, 0)
 const largest = (/** @type {bigint[]} */ values) => values.reduce((a, b) => (a > b ? a : b))
 const least = (/** @type {number[]} */ values) => values.reduce((a, b) => Math.min(a, b), Infinity)
@@ -217,7 +218,7 @@ function lawOfParts(parts, partOf, places) {
 	return {
 		greatest: sum([...parts.map(({ greatest }) => greatest), ...revealed.map((x) => /** @type {Fraction} */ ([parts[partOf[x]].keep, ONE]))]),
 		classOf: (x) => 2 * partOf[x] + +(places[x] < 0),
-		ratio: (x, other) => (isRevealed(x) || partOf[x] !== partOf[other] ? Infinity : ln(parts[partOf[x]].high, parts[partOf[x]].low)),
+		ratio: (x, other) => (isRevealed(x) || partOf[x] !== partOf[other] ? Infinity : levelOf(parts[partOf[x]])),
 		against(prior) {
 			const bounds = parts.map(({ high: h, low: l, extremes }, j) => {
 				const all = total(prior.filter((_, x) => partOf[x] === j)), hidden = prior.filter((_, x) => partOf[x] === j && places[x] >= 0)
@@ -227,7 +228,7 @@ function lawOfParts(parts, partOf, places) {
 				return [Math.log(high / average(light)), parts.length === 1 ? Math.log(average(heavy) / low) : all ? Infinity : 0]
 			})
 			const alone = revealed.map((x) => [-Math.log(prior[x]), prior[x] ? Infinity : 0])
-			return [0, 1].map((side) => most([...bounds, ...alone].map((bound) => bound[side])))
+			return outer([...bounds, ...alone])
 		},
 	}
 }
@@ -260,32 +261,51 @@ function lawOfBits(own = 0n, other = 0n, harmless = 0n, k = 0, hidden = 0, isHid
 	return { ...law, against: lawOfOne({ keep: ONE, high: set, low: unset, extremes, greatest: [0n, 1n] }, k).against }
 }
 
+/** The largest bound of each side. @param {number[][]} bounds */
+const outer = (bounds) => [0, 1].map((side) => most(bounds.map((bound) => bound[side])))
+
+/** The likelihoods of all values per report, and their ratios to averages over a prior. @param {(x: number, y: number) => bigint | number} weight */
+function withColumns(k = 0, outputs = 0, weight) {
+	const column = (y = 0) => indices(k).map((x) => Number(weight(x, y)))
+	return {
+		columns: () => indices(outputs).map(column),
+		against: (/** @type {number[]} */ prior) => outer(indices(outputs).map((y) => {
+			const weights = column(y), average = total(weights.map((weight, x) => weight * prior[x]))
+			return [Math.log(most(weights) / average) || 0, Math.log(average / least(weights)) || 0]
+		})),
+	}
+}
+
+/** The sum of largest likelihoods of parts with the probabilities weights/units. @param {TwoLevels[]} parts @param {bigint[]} weights */
+const greatestOf = (parts, weights, units = ONE) => sum(parts.map(({ greatest: [n, d] }, i) => [n * weights[i], d * units]))
+
 /** @param {bigint[][]} rows over 2^62 @returns {Law} */
 function lawOfTable(rows) {
 	const outputs = indices(rows[0].length), weights = rows.map((row) => Float64Array.from(row, Number))
-	const logs = weights.map((row) => row.map(Math.log)), cache = new Float64Array(rows.length ** 2).fill(-1)
+	// A ratio over few outputs is not worth the memory.
+	const logs = weights.map((row) => row.map(Math.log)), cache = new Float64Array(outputs.length > 2 ? rows.length ** 2 : 0).fill(-1)
 	const greatest = outputs.reduce((all, y) => all + largest(rows.map((row) => row[y])), 0n)
 	return {
 		greatest: [greatest, TOTAL],
 		classOf: (x) => x,
-		columns: () => outputs.map((y) => weights.map((row) => row[y])),
+		...withColumns(rows.length, outputs.length, (x, y) => weights[x][y]),
 		ratio(x, other) {
 			const place = x * rows.length + other, first = logs[x], second = logs[other]
-			if (cache[place] < 0) {
-				cache[place] = 0
-				// If both are impossible, the difference is NaN, and the comparison is false.
-				for (let y = 0; y < first.length; y++) if (first[y] - second[y] > cache[place]) cache[place] = first[y] - second[y]
-			}
-			return cache[place]
-		},
-		against(prior) {
-			const bounds = outputs.map((y) => {
-				const column = weights.map((row) => row[y]), average = total(column.map((weight, x) => weight * prior[x]))
-				return [Math.log(most(column) / average) || 0, Math.log(average / least(column)) || 0]
-			})
-			return [most(bounds.map(([upper]) => upper)), most(bounds.map(([, lower]) => lower))]
+			if (cache[place] >= 0) return cache[place]
+			let widest = 0
+			// If both are impossible, the difference is NaN, and the comparison is false.
+			for (let y = 0; y < first.length; y++) if (first[y] - second[y] > widest) widest = first[y] - second[y]
+			return (cache[place] = widest)
 		},
 	}
+}
+
+/** The law of weights per report: exact for few values, else with upper bounds on ratios.
+ * @param {Fraction} greatest @param {(x: number, y: number) => bigint} weight @param {Law["ratio"]} [bound] @returns {Law} */
+function lawOfMany(greatest, k = 0, outputs = 0, weight, widest = 0, bound = () => widest) {
+	if (k > MANY_COLUMNS) return { greatest, classOf: () => 0, ratio: () => widest }
+	if (k * outputs > MANY_ENTRIES) return { greatest, classOf: (x) => x, ratio: bound, ...withColumns(k, outputs, weight) }
+	return { ...lawOfTable(indices(k).map((x) => indices(outputs).map((y) => weight(x, y)))), greatest }
 }
 
 /** The law of two independent reports, of the value and of its block. @param {TwoLevels[]} parts @param {number[]} sizes of the sets
@@ -306,7 +326,7 @@ function lawOfBoth([value, label], sizes, block, members) {
 	return {
 		greatest: [(all - apart) * value.high * label.high + apart * either, all * units],
 		classOf: (x) => block[x],
-		ratio: (x, other) => (block[x] === block[other] ? ln(value.high, value.low) : ln(value.high * label.high, value.low * label.low)),
+		ratio: (x, other) => (block[x] === block[other] ? levelOf(value) : ln(value.high * label.high, value.low * label.low)),
 	}
 }
 
@@ -412,6 +432,9 @@ function readDesign(document) {
 	refuse("a design", `have modulus ${modulus} and ${base.length} base blocks of ${size} residues`, document)
 }
 
+/** Shifts of ascending sets with none of the first k residues. @param {ArrayLike<number>[]} sets */
+const emptyShifts = (sets, v = 0, k = 0) => BigInt(total(sets.flatMap((set) => Array.from(set, (e, i) => Math.max((set[i + 1] ?? set[0] + v) - e - k, 0)))))
+
 // -- samplers --
 
 /** A sampler with its law. @param {Law} law @param {Sample} sample */
@@ -424,12 +447,12 @@ const part = (levels, sample, k = 0, outputs = 0n, bits = bitsFor(outputs), shap
 /** Mechanisms of parts; the value -1 may be revealed. @type {Record<string, Maker<Part>>} */
 const PARTS = {
 	"randomized-response": (p, k) => {
-		const keep = integer(p.threshold), levels = mixture(keep, [1n, BigInt(k)], singles), all = indices(k)
+		const keep = integer(p.threshold), levels = mixture(keep, [1n, BigInt(k)], singles)
 		const mechanism = part(levels, (x, draws) => {
 			const truthful = draws.bernoulli(keep, ONE), other = draws.below(k)
 			return BigInt(truthful ? x : other)
 		}, k, BigInt(k))
-		if (k <= MANY_COLUMNS) mechanism.law.columns = () => all.map((y) => all.map((x) => Number(x === y ? levels.high : levels.low)))
+		if (k <= MANY_COLUMNS) mechanism.law.columns = withColumns(k, k, (x, y) => (x === y ? levels.high : levels.low)).columns
 		return mechanism
 	},
 	"hadamard-response": (p, k) => {
@@ -458,10 +481,7 @@ const PARTS = {
 		only(p, "epsilon design threshold")
 		const keep = integer(p.threshold), design = readDesign(p.design), { modulus, size, base } = design, outputs = BigInt(base.length * modulus)
 		if (k > modulus) refuse("modulus", `be at least ${k}`, modulus)
-		// A set is empty if its output is at least k above the nearest residue of the base block.
-		const gaps = base.flatMap((block) => Array.from(block, (e, i) => (block[i + 1] ?? block[0] + modulus) - e))
-		const empty = BigInt(total(gaps.map((gap) => Math.max(gap - k, 0))))
-		return part(mixture(keep, [BigInt(size), BigInt(modulus)], translates(design), empty, outputs), (x, draws) => {
+		return part(mixture(keep, [BigInt(size), BigInt(modulus)], translates(design), emptyShifts(base, modulus, k), outputs), (x, draws) => {
 			if (!draws.bernoulli(keep, ONE)) return BigInt(draws.below(outputs))
 			if (x < 0) return -1n
 			const choice = draws.below(base.length * size), block = Math.floor(choice / size)
@@ -512,30 +532,33 @@ const highLow = (name) => ({ sensitive: list, ...p }, k) => {
 	return parted([make(p, hidden.size)], places.map(() => 0), places)
 }
 
-/** Samples a row of weights over 2^62 by the alias method. @type {Maker<Factor>} */
+/** Draws a position with the probability weight/2^62, by the alias method. @param {bigint[]} weights @param {Decisions} draws */
+function drawn(weights, draws) {
+	const bins = 2 ** bitsFor(BigInt(weights.length)), capacity = TOTAL / BigInt(bins)
+	const left = [...weights, ...new Array(bins - weights.length).fill(0n)]
+	const stay = left.map(() => capacity), alias = [...left.keys()]
+	const small = alias.filter((b) => left[b] < capacity).reverse()
+	const large = alias.filter((b) => left[b] > capacity).reverse()
+	while (small.length && large.length) {
+		const b = small.pop() ?? 0, j = large.at(-1) ?? 0
+		stay[b] = left[b]
+		alias[b] = j
+		left[j] -= capacity - left[b]
+		if (left[j] <= capacity) large.pop()
+		if (left[j] < capacity) small.push(j)
+	}
+	const bin = draws.below(bins)
+	return draws.bernoulli(stay[bin], capacity) ? bin : alias[bin]
+}
+
+/** Draws from a row of weights over 2^62. @type {Maker<Factor>} */
 function table(p, k) {
 	number(p.total_bits, 62, 62)
-	const outputs = number(p.weights?.[0]?.length, 1e7, 1), bins = 2 ** bitsFor(BigInt(outputs))
-	const capacity = TOTAL / BigInt(bins)
+	const outputs = number(p.weights?.[0]?.length, 1e7, 1)
 	const rows = each(p.weights, (row) => each(row, (weight) => integer(weight, TOTAL), outputs), k)
 	const wrong = rows.find((row) => row.reduce((sum, weight) => sum + weight) !== TOTAL)
 	if (wrong) refuse("weights", "sum to 2^62", `${wrong}`)
-	return Object.assign(withLaw(lawOfTable(rows), (x, draws) => {
-		const left = [...rows[x], ...new Array(bins - outputs).fill(0n)]
-		const stay = left.map(() => capacity), alias = [...left.keys()]
-		const small = alias.filter((b) => left[b] < capacity).reverse()
-		const large = alias.filter((b) => left[b] > capacity).reverse()
-		while (small.length && large.length) {
-			const b = small.pop() ?? 0, j = large.at(-1) ?? 0
-			stay[b] = left[b]
-			alias[b] = j
-			left[j] -= capacity - left[b]
-			if (left[j] <= capacity) large.pop()
-			if (left[j] < capacity) small.push(j)
-		}
-		const bin = draws.below(bins)
-		return BigInt(draws.bernoulli(stay[bin], capacity) ? bin : alias[bin])
-	}), { outputs: BigInt(outputs) })
+	return Object.assign(withLaw(lawOfTable(rows), (x, draws) => BigInt(drawn(rows[x], draws))), { outputs: BigInt(outputs) })
 }
 
 const { "subset-selection": _, ...INDICES } = PARTS
@@ -558,6 +581,24 @@ function product(p, k) {
 		// Digits are free, so the largest ratios of the factors multiply.
 		ratio: (x, other) => total(factors.map(({ law }, i) => (digits[x][i] === digits[other][i] ? 0 : law.ratio(digits[x][i], digits[other][i])))),
 	}, (x, draws) => factors.reduce((report, factor, i) => report * factor.outputs + factor(digits[x][i], draws), 0n))
+}
+
+/** Weights over 2^62 of geometric noise, by its distance from 0; the last one is that of a whole tail. */
+function noiseOf(ratio = 0n, last = 0) {
+	const from = (center = 0n) => {
+		const weights = [center]
+		let left = TOTAL - center
+		for (let d = 1; d <= last; d++) {
+			// For a ratio of 1, the tail of any weight is too heavy.
+			const by = d < last ? ONE : ONE - ratio || 1n
+			left -= 2n * (weights[d] = (weights[d - 1] * ratio + by - 1n) / by)
+		}
+		weights[last] += left / 2n
+		return left < 0n ? undefined : weights
+	}
+	let weights = from() ?? []
+	for (let bit = TOTAL; bit > 1n; bit /= 2n) weights = from(weights[0] + bit) ?? weights
+	return weights
 }
 
 /** Reports one bit per value. @param {number} k @param {Law} law @param {(x: number, i: number) => bigint} odds */
@@ -590,9 +631,9 @@ const MECHANISMS = {
 		const levels = parts.map((part) => part.levels), open = weights[0] * keep[0] + weights[1] * keep[1]
 		const isRevealed = (x = 0) => places[x] < 0 && open > 0n
 		return withLaw({
-			greatest: sum([...levels.map(({ greatest: [n, d] }, i) => /** @type {Fraction} */ ([weights[i] * n, ONE * d])), [BigInt(k - s) * open, ONE * ONE]]),
+			greatest: sum([greatestOf(levels, weights), [BigInt(k - s) * open, ONE * ONE]]),
 			classOf: (x) => +(places[x] < 0),
-			ratio: (x) => (isRevealed(x) ? Infinity : most(levels.map(({ high, low }) => ln(high, low)))),
+			ratio: (x) => (isRevealed(x) ? Infinity : most(levels.map(levelOf))),
 		}, (x, draws) => {
 			const at = +draws.bernoulli(weight, ONE), report = parts[at](sizes[at] < s ? places[x] : Math.min(places[x], 0), draws)
 			if (report >= 0) return (BigInt(at) << BigInt(s)) | report
@@ -665,11 +706,120 @@ const MECHANISMS = {
 			return BigInt((pattern * blocks + (block[x] - j + blocks) % blocks) * size + shift % size)
 		})
 	},
+	"shifted-waves": (p, k) => {
+		only(p, "epsilon modulus waves thresholds")
+		const v = number(p.modulus, 2 ** 17, k), rows = each(p.waves, (row) => each(row, (n, i) => number(n, i < 3 ? v : 4096, i < 2 ? i * row[0] : 1), 4))
+		const table = rows.flatMap((row, i) => Array(row[3]).fill(i)), m = table.length
+		if (m > 4096 || m & (m - 1)) refuse("weights", "sum to a power of two", m)
+		const parts = each(p.thresholds, (odds, i) => {
+			const [a, b, d] = rows[i], set = indices(v).filter((x) => (2 * a * v * x + (b - a) * x * x) % (2 * v * v) < 2 * v * d)
+			return { set, ...mixture(integer(odds), [BigInt(number(set.length, v - 1, 1)), BigInt(v)], singles, emptyShifts([set], v, k), BigInt(v)) }
+		}, rows.length)
+		const greatest = greatestOf(parts, rows.map((row) => BigInt(row[3])), BigInt(m))
+		return withLaw({ greatest, classOf: () => 0, ratio: () => most(parts.map(levelOf)) }, (x, draws) => {
+			const wave = table[draws.below(m)], { keep, set } = parts[wave]
+			return BigInt(wave * v + (draws.bernoulli(keep, ONE) ? x - set[draws.below(set.length)] + v : draws.below(v)) % v)
+		})
+	},
+	"one-bit": (p, k) => {
+		only(p, "epsilon positions step")
+		const stated = p.positions && each(p.positions, (c) => integer(c, 2n ** 40n), k), top = stated ? largest(stated) : BigInt(k - 1)
+		if (!top || stated?.every(Boolean)) refuse("positions", "include 0 and other integers", p.positions)
+		const step = integer(p.step, (ONE - 2n) / top), base = (ONE - step * top) / 2n
+		const ones = (x = 0) => base + step * (stated?.[x] ?? BigInt(x)), odds = (x = 0, y = 0) => (y ? ones(x) : ONE - ones(x))
+		return withLaw(lawOfMany([ONE + step * top, ONE], k, 2, odds, ln(ONE - base, base)), (x, draws) => BigInt(draws.bernoulli(ones(x), ONE)))
+	},
+	"shifted-bins": (p, k) => {
+		only(p, "epsilon width share thresholds")
+		const m = number(p.width, k - 1, 2), first = (k - 1) % m, share = integer(p.share, first ? ONE : 0n), weights = [share, ONE - share]
+		// The first offsets have one bin more than the others.
+		const bins = [1, 0].map((more) => Math.ceil(k / m) + more)
+		const parts = each(p.thresholds, (odds, i) => mixture(integer(odds), [1n, BigInt(bins[i])], singles), 2)
+		const widest = most(parts.filter((_, i) => weights[i]).map(levelOf))
+		return withLaw(lawOfMany(greatestOf(parts, weights), k, k + m - 1, (x, y) => {
+			const i = +(y % m >= first), { high, low } = parts[i]
+			return !weights[i] ? 0n : x <= y && x > y - m ? high : low
+		}, widest), (x, draws) => {
+			const i = +!draws.bernoulli(share, ONE), offset = i ? first + draws.below(m - first) : draws.below(first)
+			const forced = draws.bernoulli(parts[i].keep, ONE), other = draws.below(bins[i])
+			return BigInt(offset + m * (forced ? Math.floor((x + m - 1 - offset) / m) : other))
+		})
+	},
+	"truncated-geometric": (p, k) => {
+		only(p, "epsilon ratio")
+		const last = number(k, 2 ** 16, 2) - 1, ratio = integer(p.ratio), level = ln(ONE, ratio), weights = noiseOf(ratio, last), tails = [...weights]
+		for (let d = last; d > 0; d--) tails[d - 1] += tails[d]
+		const noise = [...weights.slice(1).reverse(), ...weights], widest = Math.max(ln(tails[0], tails[last]), ln(weights[0], weights[last - 1]))
+		return withLaw(lawOfMany([2n * tails[0] + BigInt(k - 2) * weights[0], TOTAL], k, k, (x, y) => (y % last ? weights : tails)[Math.abs(y - x)],
+			// The likelihoods of neighbours differ by at most 1/ratio.
+			widest, (x, other) => Math.min(Math.abs(x - other) * level, widest),
+		), (x, draws) => BigInt(Math.min(Math.max(x + drawn(noise, draws) - last, 0), last)))
+	},
+}
+
+/** Reads a number of a document: an integer, or another number as a string. @param {any} value @returns {Fraction} */
+function exact(value) {
+	const [, digits, places = "", by = "1"] = /^(-?\d+)(?:\.(\d+))?(?:\/(\d+))?$/.exec(value) ?? refuse("a bound", "be a number", value)
+	return [BigInt(digits + places), BigInt(by) * 10n ** BigInt(places.length)]
+}
+
+/** The edges of bins. @param {any} document @returns {Fraction[]} */
+function edgesOf({ low, high, bins, edges }) {
+	if (edges) return each(edges, exact)
+	const [a, b] = exact(low), [c, d] = exact(high), n = number(bins, 2 ** 20, 1)
+	return indices(n + 1).map((i) => [a * d * BigInt(n - i) + c * b * BigInt(i), b * d * BigInt(n)])
+}
+
+/** The double nearest to a fraction; a remainder counts as one more bit. @param {Fraction} fraction */
+function nearest([n, d]) {
+	const scaled = (n < 0n ? -n : n) << 256n
+	return (n < 0n ? -1 : 1) * Number((scaled / d) | (scaled % d ? 1n : 0n)) / 2 ** 256
+}
+
+/** A number in plain digits: a decimal if it has finitely many places, else a fraction. @param {Fraction} fraction */
+function plain([n, d]) {
+	const sign = n < 0n ? "-" : "", [top, bottom] = reduced([n < 0n ? -n : n, d]), base = 10n ** BigInt(bottom.toString(2).length)
+	if (base % bottom) return `${sign}${top}/${bottom}`
+	const places = `${(top % bottom) * (base / bottom)}`.padStart(`${base}`.length - 1, "0").replace(/0+$/, "")
+	return `${sign}${top / bottom}${places && "." + places}`
+}
+
+/** Reads bins of numbers; values are numbers or labels of bins. @param {any} document @returns {Domain} */
+function readBins(document) {
+	const edges = edgesOf(document), right = document.closed === "right", last = edges.length - 2
+	const names = edges.map(plain), bounds = edges.map(nearest), inner = bounds.slice(1, -1)
+	const labels = indices(last + 1).map((i) => `${right && i ? "(" : "["}${names[i]}, ${names[i + 1]}${right || i === last ? "]" : ")"}`)
+	const refuses = document.out_of_range === "refuse"
+	return {
+		size: labels.length,
+		place(value) {
+			if (typeof value !== "number") return labels.indexOf(value)
+			if (Number.isNaN(value) || (refuses && !(value >= bounds[0] && value <= bounds[last + 1]))) return -1
+			return inner.filter((edge) => (right ? edge < value : edge <= value)).length
+		},
+	}
 }
 
 /** Reads a domain. @param {any} document @returns {Domain} */
 function readDomain(document) {
-	const { values, grid, product, order } = document ?? {}
+	const { values, low, high, bins, edges, out_of_range, missing, grid, product, order } = document ?? {}
+	if (missing !== undefined) {
+		// A list ends with the label of missing values; other documents do not contain it.
+		const { size, place } = readDomain({ ...document, missing: undefined, ...(values && { values: each(values, (x) => x).slice(0, -1) }) })
+		const isMissing = (/** @type {any} */ value) => value === null || value === missing || Number.isNaN(value)
+		return { size: size + 1, place: (value) => (place(value) < 0 && isMissing(value) ? size : place(value)) }
+	}
+	if (edges || bins) return readBins(document)
+	if (low !== undefined) {
+		const first = number(low, 2 ** 53, -(2 ** 53)), size = number(high - first, 2 ** 31, 1)
+		return {
+			size,
+			place(value) {
+				const at = Math.min(Math.max(value, first), first + size - 1)
+				return typeof value === "number" && Number.isInteger(at) && (at === value || out_of_range !== "refuse") ? at - first : -1
+			},
+		}
+	}
 	if (document?.size) {
 		const size = number(document.size, 2 ** 31, 1)
 		return { size, place: (value) => (Number.isInteger(value) && value >= 0 && value < size ? value : -1) }
@@ -678,7 +828,7 @@ function readDomain(document) {
 		const places = new Map(each(values, (label, i) => [JSON.stringify(label), i]))
 		return { size: values.length, place: (value) => places.get(JSON.stringify(value)) ?? -1 }
 	}
-	if (!grid && !product) refuse("domain", "have values, a size, a grid or a product", document, "UnknownSpec")
+	if (!grid && !product) refuse("domain", "have values, a size, bounds, a grid or a product", document, "UnknownSpec")
 	const names = grid ? ["row", "column"] : order
 	const factors = each(names, (name) => readDomain(grid ? { size: grid[`${name}s`] } : product[name]))
 	return {
@@ -742,10 +892,19 @@ function factorOf({ names = [], sizes = [] }, name) {
 	return (x = 0) => Math.floor(x / after) % sizes[at]
 }
 
-/** Coordinates of all values. @param {any} domain document @returns {any[][]} */
-const pointsOf = ({ values, size, grid, product, order }) => values ? values.map((/** @type {any} */ value) => [value].flat()) : size ? indices(size).map((x) => [x])
-	: (grid ? [{ size: grid.rows }, { size: grid.columns }] : order.map((/** @type {string} */ name) => product[name]))
+/** Coordinates of all values: numbers, or midpoints of bins. @param {any} domain document @returns {any[][]} */
+function pointsOf(domain) {
+	const { values, size, low, high, bins, edges, grid, product, order } = domain
+	if (edges || bins) {
+		const ends = edgesOf(domain).map(nearest)
+		return ends.slice(1).map((end, i) => [(ends[i] + end) / 2])
+	}
+	if (low !== undefined) return indices(high - low).map((x) => [low + x])
+	if (values) return values.map((/** @type {any} */ value) => [value].flat())
+	if (size) return indices(size).map((x) => [x])
+	return (grid ? [{ size: grid.rows }, { size: grid.columns }] : order.map((/** @type {string} */ name) => product[name]))
 		.reduce((/** @type {any[][]} */ all, /** @type {any} */ factor) => all.flatMap((point) => pointsOf(factor).map((more) => [...point, ...more])), [[]])
+}
 
 /** The square root, rounded down to millionths. */
 function rootOf(whole = 0) {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict"
 import { readFileSync, rmSync, writeFileSync } from "node:fs"
 import test from "node:test"
 import * as client from "../sfumato.js"
-import { collection, folder, isSmall, opened, published, source, toHex, withGlobals } from "../testing.js"
+import { changed, collection, folder, isSmall, opened, published, source, toHex, withGlobals } from "../testing.js"
 
 const [{ spec: response, hash: responseHash }] = published("randomized-response.json")
 const free = (spec) => JSON.stringify({ domain: spec.domain, policy: { kind: "uniform", epsilon: "inf" } })
@@ -24,6 +24,39 @@ test("labels of every kind have the same hash and index as in Python", async () 
 		assert.deepEqual(labels.map(domain.place), labels.map((_, i) => i))
 		for (const other of [null, undefined, "nothing", [], {}, NaN, -1]) assert.equal(domain.place(other), -1)
 	}
+})
+
+test("numbers have the same hash, labels and index as in Python", async () => {
+	for (const { mechanism, policy, hash, labels, cases } of published("documents/numbers.json")) {
+		const { domain } = await opened(client, collection({ mechanism, policy, hash }))
+		assert.deepEqual([domain.size, labels.map(domain.place)], [labels.length, labels.map((_, i) => i)])
+		for (const [value, index] of cases) assert.equal(domain.place(value === null ? null : Number(value)), index, `${value} in ${policy}`)
+		// Only a stated null or NaN is a missing value, because a call without a value sends a stored answer again.
+		for (const other of [undefined, "nothing", "", "1", true, [], {}]) assert.equal(domain.place(other), -1, `${other}`)
+	}
+})
+
+test("faults in the edges of bins are detected", async () => {
+	const entries = published("documents/numbers.json")
+	for (const [right, wrong] of [
+		["edge < value : edge <= value", "edge <= value : edge < value"],
+		["nearest([n, d]) {", "nearest([n, d]) {\n\treturn Number(n) / Number(d) * (1 + Number.EPSILON)"],
+		["(place(value) < 0 && isMissing(value) ? size : place(value))", "place(value)"],
+		["const at = Math.min(Math.max(value, first), first + size - 1)", "const at = value"],
+	]) {
+		const { readMechanism } = await changed(right, wrong)
+		const differ = entries.some(({ mechanism, cases }) => {
+			const { domain } = readMechanism(JSON.parse(mechanism))
+			return cases.some(([value, index]) => domain.place(value === null ? null : Number(value)) !== index)
+		})
+		assert.ok(differ, wrong)
+	}
+})
+
+test("malformed bounds are rejected", () => {
+	for (const domain of [
+		{ low: "0", high: "x", bins: 5 }, { low: 0, high: 5, bins: 1.5 }, { low: 5, high: 5 }, { low: 0.5, high: 5 }, { edges: [0, "1e3"] }, { edges: 3 },
+	]) assert.throws(() => client.readMechanism({ ...response, domain }), { name: "InvalidInput" }, JSON.stringify(domain))
 })
 
 test("a value has an index only if it equals a label exactly", () => {

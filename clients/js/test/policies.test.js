@@ -4,7 +4,7 @@ import test from "node:test"
 import { disclose, readLevel, readMechanism } from "../sfumato.js"
 import { published } from "../testing.js"
 
-const files = ["verdicts", "constructors"].map((name) => published(`policies/${name}.json`))
+const files = ["verdicts", "constructors", "numbers", "means"].map((name) => published(`policies/${name}.json`))
 
 function verdict(spec, document) {
 	try {

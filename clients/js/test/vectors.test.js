@@ -37,6 +37,11 @@ const FAULTS = [
 	["let root = 2;", "let root = 3;", "cyclic-design"],
 	["(i + step - j) % step", "(i + j) % step", "cyclic-design"],
 	["sequence[n - 1] = 1", "sequence[0] = 1", "cyclic-design"],
+	["base + step *", "base - step + step *", "one-bit"],
+	["(x + m - 1 - offset)", "(x + m - offset)", "shifted-bins"],
+	["first + draws.below(m - first)", "draws.below(m - first)", "shifted-bins"],
+	["weights[last] += left / 2n", "left / 2n", "truncated-geometric"],
+	["+ by - 1n) / by", ") / by", "truncated-geometric"],
 ]
 
 for (const [right, wrong, name = "randomized-response"] of FAULTS) test(`a small fault is detected: ${wrong}`, async () => {
