@@ -1,0 +1,1 @@
+"""Published mechanisms for means and distribution functions with exact laws, for ``benchmarks.questions``."""
