@@ -9,6 +9,10 @@ STAMP := $(VENV)/.setup-done
 # Packages that only checks, tests and the documentation site need: Spark, PostgreSQL, a browser driver.
 CHECK_STAMP := $(VENV)/.check-setup-done
 
+# Python keeps compiled modules, even where the environment forbids it: without them, each process that a test starts
+# compiles the package again. `make clean` removes them.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Folders that lint checks.
 SOURCES := src tests examples scripts $(wildcard benchmarks)
 

@@ -2,7 +2,7 @@
 counted time.
 
 ``component`` tests need PostgreSQL, Spark, a browser or npm, or start a service; ``soak`` tests run only with
-``--soak``; ``slow`` ones take more than a second or two. Every other test is ``quick`` and needs no marker;
+``--soak``; ``slow`` ones take more than about half a second. Every other test is ``quick`` and needs no marker;
 ``-m quick`` also draws fewer random cases.
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 settings.register_profile(
     "ci", derandomize=True, deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("quick", settings.get_profile("ci"), max_examples=25)
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=15)
 settings.register_profile("soak", settings.get_profile("ci"), derandomize=False, max_examples=3000, print_blob=True)
 
 

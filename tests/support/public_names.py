@@ -19,7 +19,7 @@ MODULES = (
     *("estimation.information_privacy", "plotting", "papers.data", "auditing", "testing", "errors"),
 )
 #: Packages whose public names are all in the root, or that have a command or an HTTP interface instead.
-WITHOUT_OTHER_NAMES = ("cli", "domain", "papers", "randomness", "server")
+WITHOUT_OTHER_NAMES = ("cli", "domain", "papers", "questions", "randomness", "server")
 _PROPERTY = (property, functools.cached_property)
 _UNBOUND = (classmethod, staticmethod)
 

@@ -28,6 +28,7 @@ from sfumato.mechanisms.table.binary import BinaryOptimal
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
+from sfumato.mechanisms.waves.mechanism import Waves
 from sfumato.randomness import insecure_generator
 
 Floats = npt.NDArray[np.float64]
@@ -63,6 +64,7 @@ FAMILIES: dict[str, Callable[[int], Mechanism]] = {
     "blocks, cyclic": lambda epsilon: BlockMechanism.for_policy(sf.Blocks(D, "aabbb", epsilon), "cyclic"),
     "nested": lambda epsilon: NestedSubsets.for_policy(sf.Blocks(sf.Domain.range(6), "aaabbb", epsilon, 2 * epsilon)),
     "nested cyclic": lambda epsilon: NestedCyclic.for_policy(sf.Blocks(D, "aabbb", epsilon, 2 * epsilon), max_bits=6),
+    "waves": lambda epsilon: Waves(D, epsilon, modulus=8, waves=[(1, 1, 3, 2), (2, 2, 3, 1), (1, 4, 2, 1)]),
     "composed": lambda epsilon: ComposedSubsets.for_policy(sf.Blocks(D, "aabbb", epsilon, 2 * epsilon)),
 }
 
