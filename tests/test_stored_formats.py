@@ -151,7 +151,7 @@ def test_counts_give_the_same_estimate(entry: dict[str, Any]) -> None:
     counts, expected = sf.Aggregate.from_json(json.dumps(entry["counts"])), entry["results"]
     if expected is None:
         with pytest.raises(sf.SfumatoError):
-            sf.estimate(mechanism, counts)
+            _ = sf.estimate(mechanism, counts).frequencies
         return
     estimate = sf.estimate(mechanism, counts)
     same_numbers(estimate.frequencies, expected["frequencies"])

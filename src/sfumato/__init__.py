@@ -48,6 +48,7 @@ from sfumato.policy import (
     save_policy,
     structure_of,
 )
+from sfumato.questions import Distribution, Frequencies, Mean, Quantiles, Question, Ranges, Workload, load_question
 from sfumato.randomness import InsecureSeeded
 
 if TYPE_CHECKING:
@@ -74,10 +75,12 @@ __all__ = [
     "Certificate",
     "Channel",
     "ChiSquare",
+    "Distribution",
     "Domain",
     "Epsilon",
     "Estimate",
     "ExpectedLoss",
+    "Frequencies",
     "Graph",
     "GroupedEstimate",
     "HighLow",
@@ -85,6 +88,7 @@ __all__ = [
     "Known",
     "Ledger",
     "LocalPriors",
+    "Mean",
     "Metric",
     "Optimum",
     "Pairwise",
@@ -94,7 +98,10 @@ __all__ = [
     "Prior",
     "PriorBox",
     "Progress",
+    "Quantiles",
+    "Question",
     "Questionnaire",
+    "Ranges",
     "RobustInformation",
     "SamplerAudit",
     "Secret",
@@ -102,6 +109,7 @@ __all__ = [
     "Simulation",
     "SquaredError",
     "Uniform",
+    "Workload",
     "aggregate",
     "aggregate_files",
     "aggregate_groups",
@@ -118,6 +126,7 @@ __all__ = [
     "implies",
     "learn_prior",
     "load_policy",
+    "load_question",
     "mechanism_from_spec",
     "mechanisms",
     "optimal",

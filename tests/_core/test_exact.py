@@ -399,6 +399,7 @@ def test_bounds_on_e_to_epsilon_hold_and_are_tight(parts: Parts) -> None:
         assert Decimal(high) - Decimal(low) <= scaled_value / 2**150
 
 
+@pytest.mark.slow
 def test_bounds_hold_at_the_extremes() -> None:
     for text in ("0", "ln 2", "ln 3"):
         low, high, shift = Epsilon(text).exp_bounds()

@@ -164,6 +164,7 @@ def true_value_first(size: int, members: int, seed: int) -> Sampler:
     return sampler
 
 
+@pytest.mark.slow
 def test_the_order_of_a_subset_gives_the_value_away() -> None:
     policy = sf.Uniform(sf.Domain.range(64), 1)
     audit = found(true_value_first(64, 17, seed=3), policy, trials=10_000)
@@ -171,6 +172,7 @@ def test_the_order_of_a_subset_gives_the_value_away() -> None:
     assert audit.epsilon_lower > 3
 
 
+@pytest.mark.slow
 def test_in_ascending_order_the_same_subset_does_not() -> None:
     sampler = true_value_first(64, 17, seed=3)
     audit = audit_sampler(lambda value: sorted(sampler(value)), sf.Uniform(sf.Domain.range(64), 1), trials=10_000)
@@ -370,6 +372,7 @@ def test_the_pair_at_the_least_level_is_among_the_compared() -> None:
     assert seen == {0, 1, 5, 11}
 
 
+@pytest.mark.slow
 def test_one_by_one_and_in_batches_are_the_same_audit() -> None:
     def one_by_one(seed: int) -> Sampler:
         numbers = random.Random(seed)

@@ -64,6 +64,7 @@ def test_processing_keeps_the_policy(case: PairCase, data: st.DataObject) -> Non
     assert processed.rows == tuple(map(tuple, exact))
 
 
+@pytest.mark.slow
 @given(two_cases, st.data())
 def test_an_adaptive_second_release_adds_its_policy(pair: tuple[PairCase, PairCase], data: st.DataObject) -> None:
     first, second = pair
@@ -102,6 +103,7 @@ def test_beliefs_move_by_no_more_than_the_policy_allows(case: PairCase, data: st
                     assert float(posterior[x] / posterior[other]) <= bound * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @given(cases, st.data())
 def test_a_weaker_policy_is_obeyed_too(case: PairCase, data: st.DataObject) -> None:
     law = data.draw(obedient_laws(case))

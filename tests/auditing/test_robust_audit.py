@@ -369,6 +369,7 @@ def test_allowed_columns_form_a_cone(counts: list[int], first: list[int], second
 # -- cuts --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_cut_is_a_rule_of_the_policy_and_the_closest() -> None:
     for counts, column in random_problems(40, 8):
         policy = robust(counts)

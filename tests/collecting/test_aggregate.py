@@ -80,6 +80,7 @@ def test_counts_are_those_of_counting_one_by_one(mechanism: Mechanism, count: in
     assert aggregate.counts.tolist() == counted_one_by_one(mechanism, reports)
 
 
+@pytest.mark.slow
 def test_counts_of_many_reports_are_exact() -> None:
     mechanism = MECHANISMS["unary, 70 bits"]
     count = 2**18 + 7  # more than is counted at once

@@ -143,6 +143,7 @@ def test_a_column_comes_back_from_csv_and_parquet(mechanism: Mechanism, library:
             assert np.array_equal(again, reports), trip
 
 
+@pytest.mark.slow
 def test_there_are_reports_whose_digits_look_like_numbers() -> None:
     """The round trips above would prove nothing without them, and plain digits do fail."""
     assert sum(len(deceptive_reports(m)) > 0 for m in EVERY if m.report_format.shape) > 15

@@ -38,7 +38,7 @@ FIELDS = {
     "Send reports": (schemas.OneReport, schemas.Receipt),
     "One-time tokens": (schemas.NewTokens, schemas.TokenList),
     "Keys": (schemas.KeyResponse,),
-    "Estimates": (schemas.EstimateResponse, schemas.EstimateRow),
+    "Estimates": (schemas.EstimateResponse, schemas.EstimateRow, schemas.AnswerRow),
     "Check a policy": (schemas.Check, schemas.Checked, schemas.Region, schemas.SuspicionRow),
     "Plan": (schemas.PlanRequest, schemas.PlanResponse, schemas.PlanRow),
 }

@@ -135,6 +135,7 @@ def problems_of_the_reference(paths: list[str]) -> list[str]:
     return sorted(problems) + undocumented_modules()
 
 
+@pytest.mark.slow
 def test_the_readmes_command_line_runs_as_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every `sfumato` line of the README, in order, in a folder with its policy file and a file of values."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -12,8 +12,9 @@ from support import ROOT
 GLOSSARY = ROOT / "docs" / "glossary.md"
 #: Terms that pages use in a technical sense; each must have its definition.
 REQUIRED = {
-    "Aggregate", "Audit", "Certificate", "Collection", "Collector", "Counts", "Coverage", "Domain", "Epsilon (ε)",
-    "Estimate", "Law", "Ledger", "Level", "Lower bound", "Mechanism", "Policy", "Report", "Risk", "Sampler", "Value",
+    "Aggregate", "Answer", "Audit", "Certificate", "Collection", "Collector", "Counts", "Coverage", "Domain",
+    "Epsilon (ε)", "Estimate", "Law", "Ledger", "Level", "Lower bound", "Mechanism", "Policy", "Question", "Report",
+    "Risk", "Sampler", "Value",
 }  # fmt: skip
 
 

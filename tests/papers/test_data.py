@@ -128,6 +128,7 @@ def test_a_line_that_is_wrong_is_named(tmp_path: Path, name: str, text: str, mes
 # -- smaller copies --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_coarse_map_is_divided_and_nobody_is_lost(copies: Path) -> None:
     grid = us_grid(copies)
     assert grid.stand_in

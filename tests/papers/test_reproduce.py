@@ -148,6 +148,7 @@ def test_a_table_leaves_out_what_is_empty_and_json_what_is_infinite() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_figures_have_a_panel_for_each_and_a_legend() -> None:
     curves = (Curve("ours", [1, 2], [1, 2], ours=True), Curve("points", [1, 2], [2, 1], points=True))
     panels = [Panel(f"p{number}", "x", "y", curves, "xy") for number in range(5)]
@@ -187,6 +188,7 @@ def test_the_printed_mechanism_breaks_its_definition_in_example_1() -> None:
     assert not result.claims[-1].holds
 
 
+@pytest.mark.slow
 def test_the_slides_formula_is_the_exact_risk() -> None:
     found = claims("subset-risk")
     assert found["its risk is that of the formula"].holds

@@ -36,6 +36,7 @@ from sfumato.spark import counting, parquet_scan, privatizing, remote_files
 from sfumato.spark.commit import TableCommit
 from sfumato.spark.remote_files import find_files
 from sfumato.spark.splits import Piece, split_files
+from support import ROOT
 from support.components import absent
 
 if TYPE_CHECKING:
@@ -243,6 +244,17 @@ def test_a_product_is_read_from_the_columns_of_its_factors(cluster: SparkSession
     assert spark.aggregate(mechanism, table) == in_clear
     table = spark.privatize_files(mechanism, cluster, [values], str(tmp_path / "b"), ["person", "answer"])
     assert spark.aggregate(mechanism, table) == in_clear
+
+
+def test_numbers_have_the_bins_of_the_published_vectors(cluster: SparkSession, tmp_path: Path) -> None:
+    vector = json.loads((ROOT / "vectors/documents/numbers.json").read_text(encoding="utf-8"))[3]
+    mechanism = sf.mechanism_from_spec(json.loads(vector["mechanism"]))  # at an infinite epsilon, reports are indices
+    cases = [(None if text in (None, "NaN") else float(text), index) for text, index in vector["cases"] if index >= 0]
+    counts = np.bincount([index for _, index in cases], minlength=len(mechanism.domain)).tolist()
+    frame = cluster.read.parquet(values_file(tmp_path / "values.parquet", [value for value, _ in cases]))
+    rows = frame.where("person >= 0")  # Spark itself reads the rows of a filtered table
+    table = spark.privatize(mechanism, rows, str(tmp_path / "reports"), "answer")
+    assert spark.aggregate(mechanism, table).counts.tolist() == counts
 
 
 def test_a_file_that_is_not_taken_never_becomes_part_of_the_table(tmp_path: Path) -> None:
