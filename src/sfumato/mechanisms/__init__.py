@@ -20,6 +20,7 @@ from sfumato.mechanisms.candidates import (
 from sfumato.mechanisms.draws import Draws as Draws, Field as Field, Layout as Layout
 from sfumato.mechanisms.estimators.base import Estimator as Estimator
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable as NotIdentifiable
+from sfumato.mechanisms.estimators.marginals import MarginalEstimator as MarginalEstimator
 from sfumato.mechanisms.families import *
 from sfumato.mechanisms.registry import mechanism_classes as mechanism_classes, register as register
 from sfumato.mechanisms.reports.base import ReportFormat as ReportFormat
@@ -37,6 +38,7 @@ if not TYPE_CHECKING:  # type checkers re-export the names of a starred import o
         "Finished",
         "IndexFormat",
         "Layout",
+        "MarginalEstimator",
         "Mechanism",
         "NotIdentifiable",
         "ReportFormat",

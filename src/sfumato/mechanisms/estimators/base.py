@@ -9,6 +9,7 @@ Only the estimator states the errors of a mechanism. Risks and plans use ``secon
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
@@ -20,6 +21,13 @@ from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms.estimators.forms import Cohort
 from sfumato.mechanisms.estimators.likelihood import Fit, fit_histogram
 from sfumato.mechanisms.estimators.limits import ScoreLaw
+from sfumato.mechanisms.estimators.marginals import (
+    MOST_SCORES,
+    MarginalEstimator,
+    ScoreMarginal,
+    SummedMarginal,
+    checked_axes,
+)
 from sfumato.mechanisms.estimators.scores import OutputScores, Scores
 
 __all__ = ["Estimator", "HistogramEstimator", "SamplingDistribution", "with_some_mass"]
@@ -255,6 +263,45 @@ class Estimator(SamplingDistribution):
         """
         return nearest
 
+    # -- marginals ---------------------------------------------------------------------------------------------
+
+    def marginal(self, shape: Sequence[int], axes: Sequence[int]) -> MarginalEstimator:
+        """Return the estimate of a marginal: the frequencies of some coordinates of the values, with their errors.
+
+        Parameters
+        ----------
+        shape
+            Numbers of values of all coordinates, such as ``Domain.shape`` of a product; values are in row-major order.
+        axes
+            Positions of the coordinates of the marginal, in the order in which its cells are returned.
+
+        Returns
+        -------
+        MarginalEstimator
+            The estimate of all cells as a function of the counts, and its exact errors.
+
+        Raises
+        ------
+        InvalidInput
+            If the shape does not fit the number of values, or an axis is not one of its positions.
+        NotIdentifiable
+            If the reports do not determine the marginal.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import sfumato as sf
+        >>> cells = sf.Domain.product(sex=sf.Domain(["f", "m"]), age=sf.Domain.range(3))
+        >>> estimator = sf.mechanisms.RandomizedResponse(cells, 2).estimator
+        >>> sexes = estimator.marginal(cells.shape, [0])
+        >>> p = np.full(6, 1 / 6)
+        >>> sexes.frequencies(estimator.expected_counts(p)).round(6)
+        array([0.5, 0.5])
+        >>> round(sexes.squared_error(p), 3)
+        1.88
+        """
+        return SummedMarginal(self, shape, checked_axes(shape, axes, self.size))
+
     # -- methods that only some mechanisms support -------------------------------------------------------------
 
     def output_scores(self, weights: Floats) -> Floats:
@@ -450,6 +497,13 @@ class HistogramEstimator(Estimator):
     @abstractmethod
     def adjoint(self, weights: Floats) -> Floats:
         """Return Σ_y Q(y|x)·weights_y for every value x: the adjoint of ``expected_counts``."""
+
+    def marginal(self, shape: Sequence[int], axes: Sequence[int]) -> MarginalEstimator:
+        chosen = checked_axes(shape, axes, self.size)
+        cells = math.prod(shape[axis] for axis in chosen)
+        if cells * len(self.expected_counts(np.full(self.size, 1 / self.size))) > MOST_SCORES:
+            return SummedMarginal(self, shape, chosen)
+        return ScoreMarginal(self, shape, chosen)
 
     def scores(self, weights: Floats) -> Scores:
         return OutputScores.of(self.output_scores(weights), self.expected_counts, self.size)

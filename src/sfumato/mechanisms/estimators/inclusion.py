@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from sfumato._core import Floats
+from sfumato._core import Floats, project_to_simplex
 from sfumato.mechanisms.estimators.base import Estimator, HistogramEstimator
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
 from sfumato.mechanisms.estimators.likelihood import Fit, fit_bit_counts
+from sfumato.mechanisms.estimators.marginals import MarginalEstimator, SummedMarginal, checked_axes
 from sfumato.mechanisms.estimators.parts import PartEstimator
 from sfumato.mechanisms.estimators.scores import BitScores, Scores, SubsetScores
 from sfumato.mechanisms.two_level import InclusionMixture, TwoLevelMechanism
@@ -103,6 +105,23 @@ class InclusionEstimator(Estimator):
         pairs += 2 * (self._with_true - self._without_true) * ((weights * p) @ (total - weights))
         return float(weights**2 @ rates + pairs - (weights @ rates) ** 2) / self.gap**2
 
+    def marginal(self, shape: Sequence[int], axes: Sequence[int]) -> MarginalEstimator:
+        return _InclusionMarginal(self, shape, checked_axes(shape, axes, self.size))
+
+    def covariance_of_cells(self, p: Floats, values: int) -> Floats:
+        """Return the covariance of the frequencies of cells with p and this number of values each."""
+        rates, slope = values * self.other + self.gap * p, self._with_true - self._without_true
+        both = self._without_true * values**2 + slope * values * (p[:, None] + p)
+        # A set that contains a value twice does so with the probability of containing it once.
+        both[np.diag_indices(len(p))] += rates - values * self._without_true - 2 * slope * p
+        return np.asarray((both - np.outer(rates, rates)) / self.gap**2)
+
+    def variances_of_cells(self, p: Floats, values: int) -> Floats:
+        """Return the diagonal of ``covariance_of_cells``."""
+        rates, slope = values * self.other + self.gap * p, self._with_true - self._without_true
+        both = self._without_true * values * (values - 1) + 2 * slope * (values - 1) * p
+        return np.asarray((both + rates - rates**2) / self.gap**2)
+
     def fit(self, fractions: Floats, n: int) -> Fit:  # noqa: ARG002
         return fit_bit_counts(fractions, self.other, self.gap)
 
@@ -128,6 +147,30 @@ class InclusionEstimator(Estimator):
     def score_bounds(self) -> tuple[Floats, Floats]:
         least, greatest = self.set_score_values
         return np.full(self.size, least), np.full(self.size, greatest)
+
+
+class _InclusionMarginal(SummedMarginal):
+    """Marginal from inclusion counts: its covariance depends on the frequencies of its cells only."""
+
+    def __init__(self, estimator: InclusionEstimator, shape: Sequence[int], axes: Sequence[int]) -> None:
+        super().__init__(estimator, shape, axes)
+        self._inclusion, self._each = estimator, estimator.size // self.size
+
+    def variances(self, p: Floats) -> Floats:
+        return self._inclusion.variances_of_cells(self.summed(p), self._each)
+
+    def covariance(self, p: Floats) -> Floats:
+        return self._inclusion.covariance_of_cells(self.summed(p), self._each)
+
+    def _observed(self, fractions: Floats) -> Floats:
+        """Return the distribution of the cells nearest to their estimate."""
+        return project_to_simplex(self.frequencies(fractions))
+
+    def observed_variances(self, fractions: Floats) -> Floats:
+        return self._inclusion.variances_of_cells(self._observed(fractions), self._each)
+
+    def observed_covariance(self, fractions: Floats) -> Floats:
+        return self._inclusion.covariance_of_cells(self._observed(fractions), self._each)
 
 
 def mixture_moments(values: Any, modulus: Any, members: Any, gamma: Any, rest: Any) -> tuple[Any, Any]:
@@ -222,6 +265,9 @@ class SetEstimator(InclusionEstimator, PartEstimator):
 
 class ResponseEstimator(HistogramEstimator, SetEstimator):
     """Estimator of randomized response: sets are single values, so their counts are the histogram."""
+
+    def marginal(self, shape: Sequence[int], axes: Sequence[int]) -> MarginalEstimator:
+        return SetEstimator.marginal(self, shape, axes)
 
     def output_scores(self, weights: Floats) -> Floats:
         return np.asarray((weights - self.other * weights.sum()) / self.gap)

@@ -11,8 +11,15 @@ import numpy as np
 
 from sfumato._core import Floats
 from sfumato.mechanisms.estimators.limits import ScoreLaw, relative_spread
+from sfumato.mechanisms.estimators.marginals import (
+    FactoredMarginal,
+    MarginalEstimator,
+    along_axes,
+    checked_axes,
+    kronecker,
+)
 from sfumato.mechanisms.estimators.matrix import LeastSquaresEstimator, efficient_estimator
-from sfumato.mechanisms.product.mechanism import ProductMechanism, kronecker
+from sfumato.mechanisms.product.mechanism import ProductMechanism
 from sfumato.mechanisms.product.nodes import ScoreNodes, node_counts
 
 __all__ = ["ProductEstimator"]
@@ -37,23 +44,23 @@ class ProductEstimator(LeastSquaresEstimator):
         self._decoders, self._laws = [scores for scores, _ in pairs], [law for _, law in pairs]
 
     def frequencies(self, fractions: Floats) -> Floats:
-        return _along_axes(self._decoders, fractions)
+        return along_axes(self._decoders, fractions)
 
     def expected_counts(self, p: Floats) -> Floats:
-        return _along_axes([law.T for law in self._laws], p)
+        return along_axes([law.T for law in self._laws], p)
 
     def output_scores(self, weights: Floats) -> Floats:
-        return _along_axes([decoder.T for decoder in self._decoders], weights)
+        return along_axes([decoder.T for decoder in self._decoders], weights)
 
     def adjoint(self, weights: Floats) -> Floats:
-        return _along_axes(self._laws, weights)
+        return along_axes(self._laws, weights)
 
     def second_moments(self) -> Floats:
         # The digits of a report are independent given the value, and |φ|² is the product of the |φᵢ|².
         return kronecker(self._second_moments)
 
     def variances(self, p: Floats) -> Floats:
-        return _along_axes([decoder**2 for decoder in self._decoders], self.expected_counts(p)) - p**2
+        return along_axes([decoder**2 for decoder in self._decoders], self.expected_counts(p)) - p**2
 
     def variance(self, weights: Floats, p: Floats) -> float:
         return float(self.expected_counts(p) @ self.output_scores(weights) ** 2 - (weights @ p) ** 2)
@@ -62,8 +69,24 @@ class ProductEstimator(LeastSquaresEstimator):
         # E[φ_x φ_x'] is a product over factors for each output, so pairs of coordinates are decoded along each axis.
         products = [(decoder[:, None] * decoder).reshape(-1, decoder.shape[1]) for decoder in self._decoders]
         sizes = [len(decoder) for decoder in self._decoders]
-        moments = _along_axes(products, self.expected_counts(p)).reshape([size for size in sizes for _ in range(2)])
+        moments = along_axes(products, self.expected_counts(p)).reshape([size for size in sizes for _ in range(2)])
         return _by_value(moments, self.size) - np.outer(p, p)
+
+    def marginal(self, shape: Sequence[int], axes: Sequence[int]) -> MarginalEstimator:
+        chosen = checked_axes(shape, axes, self.size)
+        runs = axes_of_factors(shape, [len(decoder) for decoder in self._decoders])
+        if runs is None:
+            return super().marginal(shape, chosen)
+        scores: list[Floats | None] = []
+        inner: list[int] = []  # the chosen axes in the order of the factors
+        for run, decoder in zip(runs, self._decoders, strict=True):
+            used = [axis for axis in run if axis in chosen]
+            # All scores of a digit sum to one, so a digit whose coordinates are summed away does not matter.
+            others = tuple(number for number, axis in enumerate(run) if axis not in chosen)
+            by_axis = decoder.reshape(*(shape[axis] for axis in run), -1)
+            scores.append(by_axis.sum(axis=others).reshape(-1, decoder.shape[1]) if used else None)
+            inner += used
+        return FactoredMarginal(scores, self._laws, [shape[axis] for axis in inner], list(map(inner.index, chosen)))
 
     # -- the scores of one report ------------------------------------------------------------------------------
 
@@ -100,13 +123,20 @@ class ProductEstimator(LeastSquaresEstimator):
         return reduce(_product_bounds, self._bounds)
 
 
-def _along_axes(matrices: Sequence[Floats], array: Floats) -> Floats:
-    """Return (M₁ ⊗ M₂ ⊗ …)·array, one axis at a time."""
-    result = array.reshape([matrix.shape[1] for matrix in matrices])
-    for matrix in matrices:
-        # The axis in front is replaced and moved to the end, so after all matrices the order is the original one.
-        result = np.tensordot(result, matrix, axes=(0, 1))
-    return np.asarray(result.reshape(-1))
+def axes_of_factors(shape: Sequence[int], sizes: Sequence[int]) -> list[list[int]] | None:
+    """Return the axes of a shape that each factor covers, or None if the sizes are not products of runs of axes."""
+    runs: list[list[int]] = []
+    axis = 0
+    for number, size in enumerate(sizes):
+        run, product = [], 1
+        while axis < len(shape) and (product < size or shape[axis] == 1 or number == len(sizes) - 1):
+            run.append(axis)
+            product *= shape[axis]
+            axis += 1
+        if product != size:
+            return None
+        runs.append(run)
+    return runs
 
 
 def _by_value(array: Floats, size: int) -> Floats:

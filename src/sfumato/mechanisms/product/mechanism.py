@@ -18,6 +18,7 @@ from sfumato.mechanisms.base import LARGEST_MATRIX, SURROGATE_VALUES, Finished, 
 from sfumato.mechanisms.cyclic.designs import LARGEST_OUTPUTS
 from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.draws import Draws, Field, Layout
+from sfumato.mechanisms.estimators.marginals import kronecker
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.part_documents import part_documents, read_parts
 from sfumato.mechanisms.product.ratios import worst_reports
@@ -26,7 +27,7 @@ from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.policy import LARGEST_DENSE, PairwisePolicy, Policy
 
-__all__ = ["ProductMechanism", "can_be_factor", "kronecker"]
+__all__ = ["ProductMechanism", "can_be_factor"]
 
 #: Mechanisms that a factor may have, by name. Their samplers make one decision per field of their layouts, always.
 _KINDS: dict[str, type[Mechanism]] = {
@@ -224,11 +225,6 @@ def can_be_factor(mechanism: object) -> bool:
     # The sampler of a subclass from elsewhere may differ.
     is_table = isinstance(mechanism, TableMechanism) and is_library_mechanism(mechanism)
     return is_table or type(mechanism) in _KINDS.values()
-
-
-def kronecker(arrays: Iterable[Floats]) -> Floats:
-    """Return the Kronecker product of vectors or of matrices."""
-    return reduce(lambda left, right: np.asarray(np.kron(left, right), np.float64), arrays)
 
 
 def _numbered(factor: Mechanism) -> Mechanism:
