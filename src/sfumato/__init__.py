@@ -25,7 +25,7 @@ from sfumato.auditing import (
 from sfumato.collecting import Aggregate, aggregate, aggregate_files, aggregate_groups
 from sfumato.domain import Domain
 from sfumato.errors import SfumatoError
-from sfumato.estimation import Estimate, GroupedEstimate, combine, estimate, estimate_groups, learn_prior
+from sfumato.estimation import Estimate, GroupedEstimate, combine, cross_table, estimate, estimate_groups, learn_prior
 from sfumato.mechanisms import mechanism_from_spec, register
 from sfumato.policy import (
     Anything,
@@ -48,7 +48,17 @@ from sfumato.policy import (
     save_policy,
     structure_of,
 )
-from sfumato.questions import Distribution, Frequencies, Mean, Quantiles, Question, Ranges, Workload, load_question
+from sfumato.questions import (
+    Distribution,
+    Frequencies,
+    Marginals,
+    Mean,
+    Quantiles,
+    Question,
+    Ranges,
+    Workload,
+    load_question,
+)
 from sfumato.randomness import InsecureSeeded
 
 if TYPE_CHECKING:
@@ -58,6 +68,7 @@ if TYPE_CHECKING:
         ExpectedLoss,
         Optimum,
         Plan,
+        Questionnaire,
         RobustInformation,
         SquaredError,
         design,
@@ -65,7 +76,7 @@ if TYPE_CHECKING:
         plan,
         robust_information,
     )
-    from sfumato.device import Ledger, LocalPriors, Questionnaire, Simulation, cross_table, privatize, simulate
+    from sfumato.device import Ledger, LocalPriors, Simulation, privatize, simulate
 
 __all__ = [
     "Aggregate",
@@ -88,6 +99,7 @@ __all__ = [
     "Known",
     "Ledger",
     "LocalPriors",
+    "Marginals",
     "Mean",
     "Metric",
     "Optimum",
@@ -150,6 +162,7 @@ _LATE = {
         "ExpectedLoss",
         "Optimum",
         "Plan",
+        "Questionnaire",
         "RobustInformation",
         "SquaredError",
         "design",
@@ -157,7 +170,7 @@ _LATE = {
         "plan",
         "robust_information",
     },
-    "device": {"Ledger", "LocalPriors", "Questionnaire", "Simulation", "cross_table", "privatize", "simulate"},
+    "device": {"Ledger", "LocalPriors", "Simulation", "privatize", "simulate"},
     "plotting": set(),
 }
 

@@ -15,16 +15,17 @@ import pandas as pd
 import pytest
 
 import sfumato as sf
-from sfumato.device import CrossTable, cross_table
 from sfumato.errors import InvalidInput, UnknownLabel, UnknownSpec
 from sfumato.estimation import (
     CombinedEstimate,
+    CrossTable,
     EventEstimate,
     FrequencyTable,
     LearntPrior,
     LinearEstimate,
     MechanismEstimate,
     PartialEstimate,
+    cross_table,
 )
 from sfumato.estimation.estimators import EfficientEstimators, array_bytes
 from sfumato.mechanisms import Estimator, HadamardResponse, RandomizedResponse, mechanism_classes

@@ -3,6 +3,7 @@
 - :func:`plan` compares mechanisms by their expected error.
 - :func:`design` returns the best of the compared mechanisms.
 - :func:`optimal` searches all mechanisms that the policy allows.
+- :class:`Questionnaire` compares ways to ask for several attributes within one budget.
 - :mod:`bounds` has bounds on the error of every mechanism.
 """
 
@@ -11,6 +12,7 @@ from sfumato.compiler.designing import design
 from sfumato.compiler.information import RobustInformation, robust_information
 from sfumato.compiler.planning import plan
 from sfumato.compiler.plans import Plan, Row
+from sfumato.compiler.questionnaires import Questionnaire, QuestionnairePlan, Sampling, Strategy
 from sfumato.compiler.solvers.goals import (
     Estimation,
     ExpectedLoss,
@@ -30,9 +32,13 @@ __all__ = [
     "MutualInformation",
     "Optimum",
     "Plan",
+    "Questionnaire",
+    "QuestionnairePlan",
     "RobustInformation",
     "Row",
+    "Sampling",
     "SquaredError",
+    "Strategy",
     "WorstEstimation",
     "bounds",
     "design",
@@ -50,5 +56,5 @@ from sfumato.compiler.planning import (
     SEARCH_SECONDS as SEARCH_SECONDS,
     SEARCHED_VALUES as SEARCHED_VALUES,
 )
-from sfumato.compiler.report_length import SHORT as SHORT, MaxBits as MaxBits, ReportLength as ReportLength
+from sfumato.compiler.report_length import MaxBits as MaxBits, ReportLength as ReportLength
 from sfumato.compiler.solvers.answer_errors import error_of_answers as error_of_answers

@@ -9,6 +9,7 @@
 from sfumato.estimation import information_privacy
 from sfumato.estimation.answers import Answers
 from sfumato.estimation.combination import CombinedEstimate, combine
+from sfumato.estimation.cross_tables import CrossTable, cross_table
 from sfumato.estimation.distributions import DistributionEstimate
 from sfumato.estimation.estimates import Estimate
 from sfumato.estimation.frequencies import estimate, estimate_groups
@@ -24,6 +25,7 @@ from sfumato.mechanisms import Fit
 __all__ = [
     "Answers",
     "CombinedEstimate",
+    "CrossTable",
     "DistributionEstimate",
     "Estimate",
     "EventEstimate",
@@ -39,6 +41,7 @@ __all__ = [
     "QuantileAnswers",
     "QuantileEstimate",
     "combine",
+    "cross_table",
     "estimate",
     "estimate_groups",
     "information_privacy",

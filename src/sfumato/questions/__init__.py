@@ -2,6 +2,11 @@
 
 from sfumato.questions.base import Question
 from sfumato.questions.kinds import Distribution, Frequencies, Mean, Quantiles, Ranges, Workload
+from sfumato.questions.marginals import (
+    Marginals,
+    cell_positions as cell_positions,
+    marginal_sums as marginal_sums,
+)
 from sfumato.questions.order import (
     check_order as check_order,
     numeric_labels as numeric_labels,
@@ -14,4 +19,14 @@ from sfumato.questions.reading import (
     read_question as read_question,
 )
 
-__all__ = ["Distribution", "Frequencies", "Mean", "Quantiles", "Question", "Ranges", "Workload", "load_question"]
+__all__ = [
+    "Distribution",
+    "Frequencies",
+    "Marginals",
+    "Mean",
+    "Quantiles",
+    "Question",
+    "Ranges",
+    "Workload",
+    "load_question",
+]

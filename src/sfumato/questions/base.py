@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
+
+import numpy as np
 
 from sfumato._core import Floats, check_keys, checked_type, reads_document
 from sfumato.domain import Domain
@@ -21,7 +23,7 @@ class Question(ABC):
     with one row per answer and one column per value. Pass a question to :func:`plan`, :func:`design` or
     :func:`optimal` as ``question``. The mechanism is then compared or designed by the expected squared error of the
     answers, added up. Subclasses are :class:`Frequencies`, :class:`Mean`, :class:`Distribution`, :class:`Ranges`,
-    :class:`Quantiles` and :class:`Workload`.
+    :class:`Quantiles`, :class:`Marginals` and :class:`Workload`.
 
     Attributes
     ----------
@@ -106,6 +108,36 @@ class Question(ABC):
         numpy.ndarray
             One row per answer and one column per value, in domain order.
         """
+
+    def rows(self, prior: Floats | None = None) -> Iterator[Floats]:
+        """Yield the rows of :meth:`matrix` one at a time; questions with many answers do not build the matrix.
+
+        Parameters
+        ----------
+        prior
+            Expected frequencies in domain order, as for :meth:`matrix`.
+
+        Yields
+        ------
+        numpy.ndarray
+            The weights of one answer, in domain order.
+        """
+        yield from self.matrix(prior)
+
+    def answers_of(self, frequencies: Floats) -> Floats:
+        """Return the answers W·p for known frequencies p.
+
+        Parameters
+        ----------
+        frequencies
+            The frequency of each value, shape (k,), in domain order.
+
+        Returns
+        -------
+        numpy.ndarray
+            One number per answer, in the order of :attr:`names`.
+        """
+        return np.asarray(self.matrix() @ frequencies)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the question as a JSON-compatible dict; :meth:`from_dict` reads it.

@@ -14,11 +14,12 @@ from sfumato.domain import Domain
 from sfumato.errors import Description, InvalidInput, file_error
 from sfumato.questions.base import Question
 from sfumato.questions.kinds import Distribution, Frequencies, Mean, Quantiles, Ranges
+from sfumato.questions.marginals import Marginals
 
 __all__ = ["load_question", "question_from_document", "question_from_string", "read_question"]
 
 _NAMED: dict[str, Question] = {
-    question.name: question for question in (Frequencies(), Mean(), Distribution(), Quantiles())
+    question.name: question for question in (Frequencies(), Mean(), Distribution(), Quantiles(), Marginals())
 }
 #: Other words for questions, and the string that states each of them, for messages.
 _SYNONYMS = {
@@ -28,11 +29,13 @@ _SYNONYMS = {
     "cdf": "distribution",
     "average": "mean",
     "histogram": "frequencies",
+    "tables": "marginals",
+    "crosstab": "marginals",
 }
 #: Strings that state a question, for messages.
 _FORMS = (
-    "one of 'frequencies', 'mean', 'distribution', 'quantiles', or levels such as 'quantiles:0.1,0.5', or ranges such "
-    "as 'ranges:18-64,65-'"
+    "one of 'frequencies', 'mean', 'distribution', 'quantiles', 'marginals', or levels such as 'quantiles:0.1,0.5', or "
+    "ranges such as 'ranges:18-64,65-', or tables such as 'marginals:1' or 'marginals:sex*race,age'"
 )
 _NUMBER = r"-?[0-9]+(?:\.[0-9]+)?"
 #: A range of numbers, each with an optional minus sign: ``18-64``, ``65-``, ``-17`` (up to 17) or ``-5--1``.
@@ -92,6 +95,18 @@ def _ranges(subject: str, parameters: str) -> Ranges:
     return Ranges(pairs)
 
 
+def _tables(subject: str, parameters: str) -> Marginals:
+    """Return all marginal tables of an order, or tables that commas separate: attributes joined by asterisks."""
+    if re.fullmatch("[0-9]+", parameters):
+        return Marginals(int(parameters))
+    tables = [[name.strip() for name in table.split("*")] for table in parameters.split(",")]
+    if not all(map(all, tables)):
+        must = "be 'marginals:' and a number of attributes, or tables such as sex*race, separated by commas"
+        hint = "Write names that contain an asterisk or a comma in a question file."
+        raise InvalidInput(subject, "question", must, f"marginals:{parameters}", hint=hint)
+    return Marginals(tables=tables)
+
+
 def _limit(limit: str | None) -> Any:
     """Return a limit of a range: a number, a label, or None for no limit."""
     if not limit:
@@ -101,7 +116,11 @@ def _limit(limit: str | None) -> Any:
     return limit
 
 
-_PARSERS: dict[str, Callable[[str, str], Question]] = {"quantiles": _levels, "ranges": _ranges}
+_PARSERS: dict[str, Callable[[str, str], Question]] = {
+    "quantiles": _levels,
+    "ranges": _ranges,
+    "marginals": _tables,
+}
 
 
 @reads_document

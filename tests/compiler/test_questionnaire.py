@@ -12,8 +12,9 @@ import pytest
 
 import sfumato as sf
 from sfumato.auditing.interpreter import branches
-from sfumato.device.questionnaire import Questionnaire, QuestionnairePlan, Strategy, cross_table
+from sfumato.compiler import Questionnaire, QuestionnairePlan, Strategy
 from sfumato.errors import InvalidInput
+from sfumato.estimation import cross_table
 
 SMOKES = sf.Domain(["yes", "no"])
 COLOURS = sf.Domain(["red", "green", "blue"])

@@ -13,41 +13,26 @@ There are three ways to divide the budget:
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from sfumato._core import (
-    ZERO,
-    Epsilon,
-    EpsilonLike,
-    Floats,
-    FrozenData,
-    Result,
-    check_keys,
-    checked_count,
-    checked_type,
-    exact_fraction,
-    quantity,
-    read_items,
-    read_string,
-    reads_document,
-    unused_name,
-)
-from sfumato.compiler import SHORT, MaxBits, ReportLength, Row, plan
+from sfumato._core import ZERO, Epsilon, EpsilonLike, checked_count, exact_fraction, quantity
+from sfumato.compiler.planning import plan
+from sfumato.compiler.plans import Row
+from sfumato.compiler.report_length import SHORT, MaxBits, ReportLength
 from sfumato.domain import Domain, read_mapping
-from sfumato.errors import InvalidInput, UnknownSpec
-from sfumato.estimation import Estimate, LinearEstimate
+from sfumato.errors import InvalidInput
 from sfumato.mechanisms import BitDraws, Draws, Mechanism
 from sfumato.policy import Uniform
+from sfumato.questions import Marginals
 from sfumato.randomness import AUXILIARY, Stream, WordReader, secure
 
-__all__ = ["CrossTable", "Questionnaire", "QuestionnairePlan", "Sampling", "Strategy", "cross_table"]
+__all__ = ["Questionnaire", "QuestionnairePlan", "Sampling", "Strategy"]
 
 #: A positive weight per question, in any unit.
 Weights = Mapping[str, Any]
@@ -58,8 +43,6 @@ _PARTS = 32
 _LARGEST_JOINT = 10**7
 #: Maximum common denominator of weights, because ``below`` reads 32 bits.
 _LARGEST_DENOMINATOR = 2**32
-#: Names of numeric columns in a cross-table; a question with one of these names is renamed.
-_TABLE_COLUMNS = ("frequency", "standard_error")
 
 
 @dataclass(frozen=True)
@@ -438,7 +421,7 @@ class Questionnaire:
             if math.isfinite(row.risk):
                 estimator, uniform = row.mechanism.estimator, np.full(len(policy.domain), 1 / len(policy.domain))
                 for name in self.questions:
-                    groups = _indicators(policy.domain, name)
+                    groups = Marginals(tables=[name]).checked(policy.domain).rows()
                     risks[name] = sum(estimator.variance(group, uniform) for group in groups) / n
             mechanisms = dict.fromkeys(self.questions, row.mechanism)
             candidates.append(Strategy("joint", sum(risks.values()), risks, None, mechanisms, row.bits))
@@ -512,219 +495,3 @@ def _best_fractions(cost: Callable[[str, Fraction], float], even: dict[str, Frac
         else:
             step //= 2
     return {name: Fraction(part, whole) for name, part in parts.items()}
-
-
-# -- cross-tables of joint reports -----------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class CrossTable(FrozenData, Result):
-    """Estimated frequencies of all pairs of answers to two questions.
-
-    The table has one row per answer to the first question and one column per answer to the second. Its cells are the
-    frequencies of the estimate, summed over all other questions. Standard errors and marginals always belong to the
-    unbiased estimate from the same reports, even if the estimate uses another method.
-
-    Parameters
-    ----------
-    estimate
-        Estimate over a product domain, which has one factor per question.
-    questions
-        Names of the questions in the rows and in the columns.
-
-    See Also
-    --------
-    cross_table : Construct a cross-table from an estimate.
-
-    Examples
-    --------
-    >>> import sfumato as sf
-    >>> domain = sf.Domain.product(smokes=sf.Domain(["yes", "no"]), sex=sf.Domain(["f", "m"]))
-    >>> result = sf.simulate(sf.Uniform(domain, 2), n=10_000, seed=1)
-    >>> table = sf.cross_table(result.estimate)
-    >>> table.labels
-    (('yes', 'no'), ('f', 'm'))
-    >>> table.frequencies.shape
-    (2, 2)
-    """
-
-    estimate: Estimate
-    questions: tuple[str, str]
-
-    format: ClassVar[str] = "sfumato-cross-table"
-
-    @property
-    def labels(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """The answers in the rows, and the answers in the columns, each in domain order."""
-        rows, columns = (self.estimate.domain.factors[name].labels for name in self.questions)
-        return rows, columns
-
-    @functools.cached_property
-    def frequencies(self) -> Floats:
-        """Estimated frequency of each pair of answers: shape (answers in the rows, answers in the columns)."""
-        return self._table(self.estimate.frequencies)
-
-    @functools.cached_property
-    def standard_errors(self) -> Floats:
-        """Standard error of each cell of :attr:`frequencies`, with the same shape, for the unbiased estimate."""
-        estimate, domain = self.estimate, self.estimate.domain
-        if len(domain.factors) == 2:
-            return self._table(estimate.standard_errors)
-        rows, columns = (_indicators(domain, name) for name in self.questions)
-        return np.array([[estimate.linear(a * b).standard_error for b in columns] for a in rows])
-
-    @functools.cached_property
-    def marginals(self) -> dict[str, dict[Any, LinearEstimate]]:
-        """Estimated frequency of each answer alone, as ``marginals[question][answer]``, by the unbiased estimate."""
-        domain = self.estimate.domain
-        return {
-            name: {
-                label: self.estimate.linear(group)
-                for label, group in zip(domain.factors[name], _indicators(domain, name), strict=True)
-            }
-            for name in self.questions
-        }
-
-    def _table(self, vector: Floats) -> Floats:
-        """Return the vector over all combinations as a table, summed over the other questions."""
-        names = list(self.estimate.domain.factors)
-        first, second = (names.index(name) for name in self.questions)
-        others = tuple(axis for axis in range(len(names)) if axis not in (first, second))
-        sums = vector.reshape(self.estimate.domain.shape).sum(axis=others)
-        return np.asarray(sums if first < second else sums.T)
-
-    def _columns(self) -> Mapping[str, Any]:
-        rows, columns = self.labels
-        first, second = self.questions
-        first = unused_name(first, {*_TABLE_COLUMNS, second})
-        second = unused_name(second, {*_TABLE_COLUMNS, first})
-        return {
-            first: [row for row in rows for _ in columns],
-            second: [column for _ in rows for column in columns],
-            "frequency": self.frequencies.ravel(),
-            "standard_error": self.standard_errors.ravel(),
-        }
-
-    def _title(self) -> str:
-        return f"{self.questions[0]} by {self.questions[1]}, {quantity(self.estimate.n, 'report')}"
-
-    def __repr__(self) -> str:
-        return f"CrossTable(questions={self.questions}, n={self.estimate.n})"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the table as a JSON-compatible dict.
-
-        Returns
-        -------
-        dict
-            The estimate and the names of the questions; :meth:`from_dict` reads them.
-        """
-        return {
-            "format": self.format,
-            "version": 1,
-            "estimate": self.estimate.to_dict(),
-            "questions": list(self.questions),
-        }
-
-    @classmethod
-    @reads_document
-    def from_dict(cls, document: Mapping[str, Any]) -> CrossTable:
-        """Return the table that :meth:`to_dict` converted to a dict.
-
-        Parameters
-        ----------
-        document
-            Dict that :meth:`to_dict` returned.
-
-        Returns
-        -------
-        CrossTable
-            The original table.
-
-        Raises
-        ------
-        InvalidInput
-            If a key is missing or unknown, or the estimate in the dict is invalid.
-        UnknownSpec
-            If the format or the version is another one.
-        """
-        subject = "CrossTable.from_dict"
-        document = check_keys(
-            subject, "the document", document, required=("format", "version", "estimate", "questions")
-        )
-        if (document["format"], document["version"]) != (cls.format, 1):
-            must = f"be {cls.format!r} in version 1"
-            raise UnknownSpec(subject, "format", must, (document["format"], document["version"]))
-        rows, columns = (
-            read_string(subject, "a question", question)
-            for question in read_items(subject, "questions", document["questions"], 2)
-        )
-        return cross_table(Estimate.from_dict(document["estimate"]), rows, columns)
-
-    def __str__(self) -> str:
-        corner = f"{self.questions[0]} by {self.questions[1]}"
-        lines = ["".join(f"{label!s:>20}" for label in (corner, *self.labels[1]))]
-        for label, frequencies, errors in zip(self.labels[0], self.frequencies, self.standard_errors, strict=True):
-            cells = (
-                f"{f'{frequency:.4f} ± {error:.4f}':>20}" for frequency, error in zip(frequencies, errors, strict=True)
-            )
-            lines.append(f"{label!s:>20}" + "".join(cells))
-        return "\n".join(lines)
-
-
-def cross_table(estimate: Estimate, rows: str | None = None, columns: str | None = None) -> CrossTable:
-    """Return the estimated frequencies of all pairs of answers to two questions.
-
-    The reports must be about all answers together, as :meth:`Questionnaire.joint` describes.
-
-    Parameters
-    ----------
-    estimate
-        Estimate over a ``Domain.product`` with one factor per question.
-    rows
-        Name of the question in the rows. The default is the first question, if there are exactly two.
-    columns
-        Name of the question in the columns. The default is the second question, if there are exactly two.
-
-    Returns
-    -------
-    CrossTable
-        The table, with the standard error of every cell and the marginals of both questions.
-
-    Raises
-    ------
-    InvalidInput
-        If the names are not two different questions of the estimate.
-
-    Examples
-    --------
-    >>> import sfumato as sf
-    >>> domain = sf.Domain.product(smokes=sf.Domain(["yes", "no"]), sex=sf.Domain(["f", "m"]))
-    >>> result = sf.simulate(sf.Uniform(domain, 2), n=10_000, seed=1)
-    >>> table = sf.cross_table(result.estimate, rows="sex", columns="smokes")
-    >>> table.questions
-    ('sex', 'smokes')
-    """
-    checked_type("cross_table", "the estimate", estimate, Estimate)
-    domain = estimate.domain
-    factors = domain.factors
-    if rows is None and columns is None and len(factors) == 2:
-        rows, columns = factors
-    if rows not in factors or columns not in factors or rows == columns:
-        if not factors:
-            hint = "Collect joint reports over Domain.product(...) to get a cross-table."
-            raise InvalidInput("cross_table", "estimate", "be over a product of questions", domain.kind, hint=hint)
-        must = f"name two of the questions {', '.join(map(repr, factors))}"
-        raise InvalidInput("cross_table", "rows and columns", must, (rows, columns))
-    assert rows is not None
-    assert columns is not None
-    return CrossTable(estimate, (rows, columns))
-
-
-def _indicators(domain: Domain, name: str) -> list[Floats]:
-    """Return a vector of zeros and ones per answer of a question: the combinations that have this answer."""
-    axis = list(domain.factors).index(name)
-    size = domain.shape[axis]
-    place = np.arange(size).reshape([-1 if i == axis else 1 for i in range(len(domain.shape))])
-    answer = np.broadcast_to(place, domain.shape).ravel()
-    return [(answer == index).astype(np.float64) for index in range(size)]
