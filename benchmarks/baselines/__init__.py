@@ -1,1 +1,1 @@
-"""Published mechanisms for means and distribution functions with exact laws, for ``benchmarks.questions``."""
+"""Published mechanisms with exact laws: for questions (``benchmarks.questions``) and for repeated collection."""
