@@ -29,6 +29,7 @@ from sfumato.policy.metric import Metric
 from sfumato.policy.pairwise import Pairwise
 from sfumato.policy.per_value import PerValue
 from sfumato.policy.prior import Prior
+from sfumato.policy.product import Product
 from sfumato.policy.secret import Secret
 from sfumato.policy.uniform import Uniform
 from support.reference import Case, any_case, columns, product_domain, refusal
@@ -65,6 +66,13 @@ POLICIES: dict[str, Policy] = {
     "metric, Euclidean over a product": Metric(Domain.product(a=[0.5, 2.25], b=[1, 4]), "euclidean", "1/3"),
     "per value": PerValue(ILLNESS, {"hiv": "1/2", "cancer": "ln 2", "flu": 1, "none": "inf"}),
     "per value, mean": PerValue(ILLNESS, ["inf", 1, "1/2", "1/2"], rule="mean"),
+    "product": Product({"illness": HighLow(ILLNESS, ["hiv"], 1), "age": Metric(Domain.range(5), "absolute", "1/2")}),
+    "product of a product": Product(
+        {
+            "home": Product({"row": Uniform(Domain.range(2), "ln 3"), "column": Uniform(Domain.range(3), 1)}),
+            "abc": Blocks(ABC, "xxy", "1/3"),
+        }
+    ),
     "per value over a grid": PerValue(BOARD, [1, 1, 2, 2, 3, 3], rule="max"),
     "graph": Graph(ABC, [("c", "a"), ("a", "b")], "ln 3"),
     "graph at several levels": Graph(ILLNESS, {("none", "flu"): 1, ("hiv", "cancer"): "1/2"}),

@@ -32,6 +32,7 @@ from sfumato.policy.metric import Metric
 from sfumato.policy.pairwise import Pairwise, PairwisePolicy
 from sfumato.policy.per_value import PerValue
 from sfumato.policy.prior import Prior
+from sfumato.policy.product import Product
 from sfumato.policy.secret import Secret
 from sfumato.policy.uniform import Uniform as UniformPolicy
 
@@ -486,7 +487,26 @@ def pair_cases(size: int) -> st.SearchStrategy[PairCase]:
     )
 
 
-any_pair_case: st.SearchStrategy[PairCase] = st.one_of(sizes.flatmap(pair_cases), shapes.flatmap(anything_cases))
+@st.composite
+def product_cases(draw: st.DrawFn, shape: tuple[int, ...]) -> PairCase:
+    """A policy per attribute, of any kinds; levels are sums over the attributes."""
+    attributes = [draw(pair_cases(size)) for size in shape]
+    policy = Product({name: case.pairs for name, case in zip("STU", attributes, strict=False)})
+    places = list(itertools.product(*map(range, shape)))
+
+    def level(x: int, y: int) -> Level:
+        total: Level = {}
+        for case, a, b in zip(attributes, places[x], places[y], strict=True):
+            total = plus(total, case.matrix[a][b])
+        return total
+
+    return pair_case(policy, level)
+
+
+product_shapes: st.SearchStrategy[tuple[int, ...]] = st.sampled_from([(2, 2), (2, 3), (3, 2)])
+any_pair_case: st.SearchStrategy[PairCase] = st.one_of(
+    sizes.flatmap(pair_cases), shapes.flatmap(anything_cases), product_shapes.flatmap(product_cases)
+)
 any_case: st.SearchStrategy[Case] = st.one_of(any_pair_case, sizes.flatmap(prior_cases), shapes.flatmap(known_cases))
 
 

@@ -18,6 +18,7 @@ from sfumato.policy.metric import Metric
 from sfumato.policy.pairwise import Pairwise, PairwisePolicy
 from sfumato.policy.per_value import PerValue
 from sfumato.policy.prior import Prior
+from sfumato.policy.product import Product
 from sfumato.policy.secret import Secret
 from sfumato.policy.structure import structure_of
 from sfumato.policy.uniform import Uniform
@@ -40,6 +41,7 @@ __all__ = [
     "Policy",
     "PosteriorBound",
     "Prior",
+    "Product",
     "Secret",
     "SecretPair",
     "TightestConstraint",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from sfumato.policy.metric import Metric
 from sfumato.policy.pairwise import Pairwise, PairwisePolicy, representatives
 from sfumato.policy.per_value import PerValue
 from sfumato.policy.prior import Prior
+from sfumato.policy.product import Product
 from sfumato.policy.secret import Secret
 from sfumato.policy.uniform import Uniform
 
@@ -171,6 +173,14 @@ def _(policy: Pairwise) -> str:
 
 
 @describe.register
+def _(policy: Product) -> str:
+    if binds_nothing(policy):
+        return _UNCONSTRAINED
+    rules = "; ".join(f"for {name}, {describe(part).removesuffix('.')}" for name, part in policy.policies.items())
+    return f"each attribute has its own rule, and limits add up for values that differ in several: {rules}."
+
+
+@describe.register
 def _(policy: Prior) -> str:
     if policy.epsilon.is_infinite:
         return _UNCONSTRAINED
@@ -246,7 +256,8 @@ def disclosure_warnings(policy: Policy) -> list[str]:
     Returns
     -------
     list of str
-        An empty list, or a list with one warning: a sentence without a full stop.
+        An empty list, or a list with one warning: a sentence without a full stop. A :class:`Product` has one per
+        attribute that may be revealed.
 
     Notes
     -----
@@ -267,6 +278,9 @@ def disclosure_warnings(policy: Policy) -> list[str]:
         return []
     if binds_nothing(policy):
         return ["this policy protects nothing: a report may be the value itself"]
+    if isinstance(policy, Product):
+        by_attribute = {name: disclosure_warnings(part) for name, part in policy.policies.items()}
+        return [f"{name}: {warning}" for name, warnings in by_attribute.items() for warning in warnings]
     doubts = _doubts(policy)
     exposed = [value for value, (before, after) in doubts.items() if after <= _DOUBT_LEFT * before]
     if not exposed:
@@ -428,11 +442,20 @@ def _afterwards(policy: Policy, before: float) -> list[float]:
         return [1.0] * len(policy.domain)  # the policy protects the secret, not the value
     if len(pairwise.domain) == 1:
         return [before]
-    classes = pairwise.classes()
+    return [_moved(before, epsilon) for epsilon in _greatest_from(pairwise).tolist()]
+
+
+def _greatest_from(policy: PairwisePolicy) -> Floats:
+    """Return for each value the greatest effective epsilon to another value."""
+    if isinstance(policy, Product):
+        sums = functools.reduce(np.add.outer, [_greatest_from(part) for part in policy.policies.values()])
+        return np.asarray(sums.reshape(-1))
+    classes = policy.classes()
     indices = representatives(classes)
-    epsilons = pairwise.effective_epsilons_on(indices).floats
-    greatest = {int(classes[x]): epsilon for x, epsilon in zip(indices, epsilons.max(axis=1).tolist(), strict=True)}
-    return [_moved(before, greatest[value_class]) for value_class in classes.tolist()]
+    epsilons = policy.effective_epsilons_on(indices).floats
+    greatest = np.zeros(int(classes.max()) + 1)
+    greatest[classes[indices]] = epsilons.max(axis=1)
+    return np.asarray(greatest[classes])
 
 
 def _moved(before: float, epsilon: float) -> float:

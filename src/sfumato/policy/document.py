@@ -21,6 +21,7 @@ from sfumato.policy.metric import Metric
 from sfumato.policy.pairwise import Pairwise
 from sfumato.policy.per_value import PerValue
 from sfumato.policy.prior import Prior
+from sfumato.policy.product import Product
 from sfumato.policy.secret import Secret
 from sfumato.policy.uniform import Uniform
 
@@ -36,6 +37,7 @@ _KINDS: dict[str, tuple[Callable[..., Policy], Sequence[str], Sequence[str]]] = 
     "per-value": (PerValue, ("epsilons",), ("rule",)),
     "graph": (Graph, ("edges",), ("epsilon",)),
     "prior": (Prior, ("prior", "epsilon"), ("side",)),
+    "product": (Product, ("attributes",), ()),
     "secret": (Secret, ("secret", "epsilon", "distributions"), ()),
 }
 
@@ -80,13 +82,19 @@ def policy_from_dict(document: Mapping[str, Any], base: Path | None = None) -> P
     )
     if not isinstance(document["policy"], Mapping):
         raise InvalidInput("a policy document", "policy", "be a table of keys and values", document["policy"])
-    parameters = dict(document["policy"])
+    return _read(document["policy"], Domain.from_dict(document["domain"], base=base), base)
+
+
+def _read(document: Mapping[str, Any], domain: Domain, base: Path | None) -> Policy:
+    """Return the policy over a domain that the table ``[policy]`` of a document describes."""
+    parameters = dict(document)
     kind = parameters.pop("kind", None)
     if not isinstance(kind, str) or kind not in _KINDS:
         raise UnknownSpec("[policy]", "kind", f"be one of {', '.join(_KINDS)}{did_you_mean(kind, _KINDS)}", kind)
     build, required, optional = _KINDS[kind]
     check_keys(f"[policy] of kind {kind}", "the document", parameters, required=required, optional=optional)
-    domain = Domain.from_dict(document["domain"], base=base)
+    if kind == "product":
+        return Product(_attributes(parameters["attributes"], domain, base))
     if kind == "secret":
         parameters["distributions"] = _distributions(parameters["distributions"])
     # Labels that are tuples (cells of a grid, members of a product) are arrays in a document.
@@ -99,6 +107,19 @@ def policy_from_dict(document: Mapping[str, Any], base: Path | None = None) -> P
             [*map(read_label, edge[:2]), *edge[2:]] if isinstance(edge, list) else edge for edge in parameters["edges"]
         ]
     return build(domain, **parameters)
+
+
+def _attributes(document: Any, domain: Domain, base: Path | None) -> dict[str, Any]:
+    """Return the policies of the attributes of a domain, in its order."""
+    subject, factors = "[policy] of kind product", domain.factors
+    if domain.kind != "product":
+        hint = "Write the attributes into [domain.product]."
+        raise InvalidInput(subject, "domain", "be a product of attributes", domain, hint=hint)
+    check_keys(subject, "attributes", document, required=list(factors), form="a table of policies by attribute")
+    for name, of_attribute in document.items():
+        if not isinstance(of_attribute, Mapping):
+            raise InvalidInput(subject, f"attributes[{name!r}]", "be a table of keys and values", of_attribute)
+    return {name: _read(document[name], factor, base) for name, factor in factors.items()}
 
 
 def _sensitive(document: Any, domain: Domain) -> Any:

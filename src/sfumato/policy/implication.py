@@ -20,7 +20,9 @@ from sfumato.policy.distributions import Known
 from sfumato.policy.epsilon_matrix import LARGEST_DENSE
 from sfumato.policy.pairwise import PairwisePolicy, representatives
 from sfumato.policy.prior import Prior
+from sfumato.policy.product import Product
 from sfumato.policy.secret import Secret
+from sfumato.policy.uniform import Uniform
 
 __all__ = ["binds_nothing", "implies"]
 
@@ -131,6 +133,9 @@ def _pairwise_implies_pairwise(first: PairwisePolicy, second: PairwisePolicy) ->
 
     The likelihoods T_z = e^-E*(x,z) lie in the first cone and attain its effective epsilons E*.
     """
+    decided = _implied_by_attributes(first, second)
+    if decided is not None:
+        return decided
     indices = representatives(first.classes(), second.classes())
     if len(indices) > LARGEST_DENSE:
         raise LimitExceeded(
@@ -138,6 +143,18 @@ def _pairwise_implies_pairwise(first: PairwisePolicy, second: PairwisePolicy) ->
             f"be compared pair by pair, and the limit is {LARGEST_DENSE}. Restrict both policies to fewer values."
         )
     return first.effective_epsilons_on(indices).first_above(second.epsilons_on(indices)) is None
+
+
+def _implied_by_attributes(first: PairwisePolicy, second: PairwisePolicy) -> bool | None:
+    """Return whether a policy implies another, if one is a product and no matrix over all values is needed."""
+    if isinstance(first, Product) and isinstance(second, Product):
+        # Values that differ in one attribute show that each attribute must imply the other's; sums then follow.
+        return all(_pairwise_implies_pairwise(part, second[name]) for name, part in first.policies.items())
+    if isinstance(first, Product) and isinstance(second, Uniform):
+        return first.greatest_effective[0] <= second.epsilon
+    if isinstance(first, Uniform) and isinstance(second, Product):
+        return first.epsilon <= second.least[0]
+    return None
 
 
 def _pairwise_implies_prior(first: PairwisePolicy, second: Prior) -> bool:
