@@ -215,10 +215,10 @@ def test_wrong_input_is_named_in_one_line_and_leaves_nothing(folder: Path, capsy
     out, counts = ("-o", "never.parquet"), ("-o", "never.json")
 
     message = refusal(capsys, "privatize", "mechanism.json", "wrong.txt", *out)
-    assert "row 2" in message
+    assert "wrong.txt: line 3 must be one of" in message
     assert "'cold'" in message
     (folder / "far.txt").write_text("none\n" * 70_000 + "cold\n")  # beyond the first piece that is read
-    assert "row 70000" in refusal(capsys, "privatize", "mechanism.json", "far.txt", *out)
+    assert "line 70001" in refusal(capsys, "privatize", "mechanism.json", "far.txt", *out)
     assert "empty" in refusal(capsys, "privatize", "mechanism.json", "empty.txt", *out)
     assert "answer" in refusal(capsys, "privatize", "mechanism.json", "values.parquet", *out)
     assert "'nothing'" in refusal(capsys, "privatize", "mechanism.json", "values.csv", "--column", "nothing", *out)
@@ -387,8 +387,8 @@ def test_files_without_a_value_are_refused_in_every_format(collected: Path, caps
     ("text", "message"),
     [
         ("v,v\nflu,flu\n", "values.csv: the column 'v' must occur once in the header; got 2 columns of that name"),
-        ("a;v\n1;flu\n", "the column must be one of 'a;v' (commas separate the cells); got 'v'"),
-        ("a\tv\n1\tflu\n", "(commas separate the cells); got 'v'"),
+        ("a;v\n1;flu\n", "one of 'a;v'; got 'v'. The header contains a semicolon: set the delimiter to ';' if it"),
+        ("a\tv\n1\tflu\n", "got 'v'. The header contains a tab: set the delimiter to '\\t' if it separates cells."),
         ("a,b\n1,flu\n", "the column must be one of 'a', 'b'; got 'v'"),
     ],
 )

@@ -535,7 +535,7 @@ def test_privatize_writes_reports_to_a_pipe(
 def test_a_wrong_value_far_in_leaves_the_pipe_empty(form: str, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     data = b"none\n" * 70_000 + b"cold\n"
     failed = Run(capsysbinary, data, "privatize", "mechanism.json", "-", "-o", "-", "--format", form).failed()
-    assert "row 70000" in failed
+    assert "line 70001" in failed
 
 
 def test_what_waits_for_a_pipe_may_be_longer_than_memory(

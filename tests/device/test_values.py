@@ -16,12 +16,13 @@ import pytest
 
 import sfumato as sf
 from sfumato.device.values import read_values
+from sfumato.domain import At, read_column
 from support.reference import refusal
 from support.tables import write_table
 
 
 def joined(pieces: Iterator[Any]) -> list[Any]:
-    return [value for piece in pieces for value in (piece if isinstance(piece, list) else piece.to_pylist())]
+    return [value for piece in pieces for value in read_column(piece, At("test", "piece")).items()]
 
 
 @pytest.mark.slow
@@ -38,7 +39,7 @@ def test_values_are_read_from_every_format(suffix: str, tmp_path: Path) -> None:
     else:
         feather.write_feather(pa.table({"v": values}), path)
     pieces = list(read_values(path))
-    assert max(map(len, pieces)) <= 2**16
+    assert len(pieces) > 1 or suffix == ".csv"  # a piece of a large CSV file is a block of 4 MiB
     assert joined(iter(pieces)) == values
     if suffix not in ("", ".txt"):
         assert joined(read_values(path, "v")) == values
@@ -85,11 +86,11 @@ def test_a_truncated_column_file_is_refused_by_name(suffix: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b\n1,2\n3\n", "row 1 (line 3) must have 2 cells, one per column of the header; got 1 cell"),
-        ("a,b\n1,2,3\n", "row 0 (line 2) must have 2 cells, one per column of the header; got 3 cells"),
-        ("a,b\n1,2\n\n3,4\n", "row 1 (line 3) must have 2 cells, one per column of the header; got 0 cells"),
-        ('a,b\n1,"2\n', "line 2 must be well-formed CSV"),
-        ('a,b\n1,"2"x\n', "line 2 must be well-formed CSV"),
+        ("a,b\n1,2\n3\n", "line 3 must have 2 cells, one per column of the header; got 1 cell"),
+        ("a,b\n1,2,3\n", "line 2 must have 2 cells, one per column of the header; got 3 cells"),
+        ("a,b\n1,2\n\n3,4\n", "line 3 must have 2 cells, one per column of the header; got an empty line"),
+        ('a,b\n1,"2\n', "line 2 must be well-formed delimited text"),
+        ('a,b\n1,"2"x\n', "line 2 must be well-formed delimited text"),
     ],
 )
 def test_rows_of_csv_that_do_not_fit_are_refused(text: str, message: str, tmp_path: Path) -> None:
@@ -111,9 +112,9 @@ def test_text_as_others_write_it(tmp_path: Path) -> None:
     assert joined(read_values(path)) == ["one", "", "tw\ro", "three"]
     assert "must not be named" in refusal(list, read_values(path, "v"))
     path.write_bytes(b"one\n\xff\n")
-    assert f"{path}: the file must be UTF-8 text" in refusal(list, read_values(path))
+    assert f"{path}: line 2 must be text in the encoding utf-8" in refusal(list, read_values(path))
     path.write_bytes(b"one\n" + b"x" * 2**21)
-    assert f"{path}: row 1 must be at most 1048576 characters long" in refusal(list, read_values(path))
+    assert f"{path}: line 2 must be at most 1048576 characters long" in refusal(list, read_values(path))
 
 
 def test_standard_input_is_text_or_with_a_column_csv(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +148,7 @@ def test_texts_become_the_labels_of_the_domain(
         with path.open("w", encoding="utf-8") as file:
             file.write("id,v\n" + f"1,{good[0]}\n" * 70_000 + f'1,"{text}"\n')
         message = refusal(list, read_values(path, "v", domain=domain))
-        assert f"{path}: row 70000 of the column 'v' must be" in message
+        assert f"{path}: line 70002, column 'v' must be" in message
 
 
 def test_parts_of_a_product_or_grid_come_from_their_columns(tmp_path: Path) -> None:
@@ -167,7 +168,7 @@ def test_parts_of_a_product_or_grid_come_from_their_columns(tmp_path: Path) -> N
     (piece,) = read_values(tmp_path / "values.parquet", domain=product)
     assert product.encode(piece).tolist() == [5, 0]
     path.write_text("U,S\n2,no\nx,yes\n")
-    assert "row 1 of the column 'U' must be a whole number" in refusal(list, read_values(path, domain=product))
+    assert "line 3, column 'U' must be a whole number" in refusal(list, read_values(path, domain=product))
 
 
 def test_values_files_of_other_kinds_are_refused(tmp_path: Path) -> None:

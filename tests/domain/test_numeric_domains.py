@@ -101,7 +101,7 @@ def test_files_reject_what_is_not_a_number(tmp_path: Path) -> None:
     path = tmp_path / "values.csv"
     for cell in ("", "NaN", "12 000", "1_000", "0x10", "[0, 1)"):
         path.write_text(f'pay,row\n"{cell}",0\n')
-        assert "row 0 of the column 'pay' must be a number or the label of a bin" in refusal(
+        assert "line 2, column 'pay' must be a number or the label of a bin" in refusal(
             list, read_values(path, "pay", domain=PAY)
         )
     path.write_text('pay,row\n"",0\n')

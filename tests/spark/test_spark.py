@@ -277,9 +277,9 @@ def test_a_value_outside_the_domain_is_refused_by_name_and_leaves_no_table(
     cluster: SparkSession, tmp_path: Path, wrong: str | None
 ) -> None:
     path = values_file(tmp_path / "values.parquet", [*ANSWERS * 10, wrong, *ANSWERS])
-    with pytest.raises(InvalidInput, match=f"row 40 must be one of .*; got {wrong!r}"):
+    with pytest.raises(InvalidInput, match=f"row 41 must be one of .*; got {wrong!r}"):
         spark.privatize(response(), cluster.read.parquet(path), str(tmp_path / "reports"), "answer")
-    with pytest.raises(InvalidInput, match=f"{path}.* row 40 must be one of .*; got {wrong!r}"):
+    with pytest.raises(InvalidInput, match=f"{path}.* row 41 must be one of .*; got {wrong!r}"):
         spark.privatize_files(response(), cluster, [path], str(tmp_path / "reports"), "answer")
     assert [path.name for path in tmp_path.iterdir()] == ["values.parquet"]
 

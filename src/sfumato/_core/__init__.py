@@ -1,6 +1,7 @@
 """Foundations without privacy logic: exact arithmetic, validation, documents, files and threads."""
 
 from sfumato._core.atomic_files import PIPE, replacing, writing
+from sfumato._core.delimited import ENCODINGS, DelimitedText, TextFormat, TextPiece, is_compressed, text_lines
 from sfumato._core.documents import (
     canonical_hash,
     canonical_json,
@@ -60,11 +61,13 @@ from sfumato._core.validation import (
 )
 
 __all__ = [
+    "ENCODINGS",
     "INFINITE",
     "MOST_PEOPLE",
     "MOST_ROWS",
     "PIPE",
     "ZERO",
+    "DelimitedText",
     "Epsilon",
     "EpsilonLike",
     "Floats",
@@ -74,6 +77,8 @@ __all__ = [
     "ProgressCallback",
     "Result",
     "Terms",
+    "TextFormat",
+    "TextPiece",
     "Words",
     "arb_precision",
     "by_threads",
@@ -103,6 +108,7 @@ __all__ = [
     "import_pyarrow",
     "information",
     "integer_kernel",
+    "is_compressed",
     "is_number",
     "label_document",
     "load_plots_with",
@@ -127,6 +133,7 @@ __all__ = [
     "replacing",
     "same_content",
     "sign_of_sum",
+    "text_lines",
     "text_table",
     "to_arb",
     "unused_name",

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato._core import PIPE, Progress, quantity
+from sfumato._core import PIPE, Progress, TextFormat, quantity
 from sfumato.cli._engine import HADOOP_INPUT, HADOOP_OUTPUT, engine_options, spark_session
 from sfumato.cli._files import INPUT, format_option, named, piped_suffix, read_mechanism
 from sfumato.cli._show import JSON_OPTION, THREADS_OPTION, progress_bar, show_json
+from sfumato.cli._text import MissingCommand, MissingRule, text_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,9 +19,13 @@ if TYPE_CHECKING:
     from sfumato.mechanisms import Mechanism
 
 _FORMATS = ("sfb", "parquet", "arrow", "lines")
+_DROPPING = (
+    "This is not private: who has a report reveals who has a value, and estimates describe only these people. "
+    "Use --missing value LABEL, or a domain with a value for missing answers."
+)
 
 
-@click.command(short_help="Randomize a column of values into reports.")
+@click.command(cls=MissingCommand, short_help="Randomize a column of values into reports.")
 @click.argument("mechanism", type=INPUT)
 @click.argument("values", type=HADOOP_INPUT)
 @click.option(
@@ -37,6 +42,7 @@ _FORMATS = ("sfb", "parquet", "arrow", "lines")
     metavar="NAME",
     help="Column that holds the values; repeat the option for a product or grid domain.  [default: the only column]",
 )
+@text_options
 @THREADS_OPTION
 @engine_options
 @JSON_OPTION
@@ -46,6 +52,8 @@ def command(
     output: str,
     form: str | None,
     column: tuple[str, ...],
+    missing: MissingRule,
+    text: TextFormat,
     threads: int | None,
     engine: str,
     master: str | None,
@@ -53,9 +61,9 @@ def command(
 ) -> None:
     """Randomize every value of a column into a report, with cryptographically secure randomness.
 
-    MECHANISM is the JSON file that `sfumato design` wrote. VALUES is a CSV, Parquet or Arrow file, or a text file with
-    one value per line; - reads standard input. Run this command where the values are stored, and let only the reports
-    leave that place.
+    MECHANISM is the JSON file that `sfumato design` wrote. VALUES is a CSV, TSV, Parquet or Arrow file, or a text file
+    with one value per line; - reads standard input. Text may be compressed with gzip. Run this command where the values
+    are stored, and let only the reports leave that place.
 
     With --engine spark --master spark://host:7077, VALUES are Parquet or Arrow files, or folders of them, at a Hadoop
     path. The output is a new folder of Parquet files.
@@ -67,10 +75,13 @@ def command(
     names = None if not column else column[0] if len(column) == 1 else list(column)
     with spark_session(engine, master) as spark:
         if spark is None:
-            count = _privatize_here(sampler, values, names, output, piped, threads)
+            count, dropped = _privatize_here(sampler, values, names, text, missing, output, piped, threads)
         else:
-            count = _privatize_on_spark(spark, sampler, values, names, output)
+            count, dropped = _privatize_on_spark(spark, sampler, values, names, text, missing, output), 0
     aside = output == PIPE
+    if dropped:
+        rows = f"{quantity(dropped, 'row')} without a value {'were' if dropped > 1 else 'was'} dropped"
+        click.echo(f"warning: {rows}. {_DROPPING}", err=True)
     if as_json:
         answer = {"reports": count, "bits": sampler.bits, "mechanism_hash": sampler.hash, "file": output}
         show_json(answer, aside=aside)
@@ -80,20 +91,32 @@ def command(
 
 
 def _privatize_here(
-    sampler: Mechanism, values: str, names: str | list[str] | None, output: str, piped: str, threads: int | None
-) -> int:
-    """Randomize the values in this process; return the number of reports."""
+    sampler: Mechanism,
+    values: str,
+    names: str | list[str] | None,
+    text: TextFormat,
+    missing: MissingRule,
+    output: str,
+    piped: str,
+    threads: int | None,
+) -> tuple[int, int]:
+    """Randomize the values in this process; return the number of reports, and of rows that were dropped."""
     from sfumato.collecting import write_reports
-    from sfumato.device import privatize_indices, read_values
+    from sfumato.device import privatize_indices, read_indices
     from sfumato.errors import Description, InvalidInput
 
+    dropped = 0
     with progress_bar("privatizing") as progress:
 
         def pieces() -> Iterator[Any]:
+            nonlocal dropped
             total = 0
-            for piece in read_values(values, names, domain=sampler.domain):
-                reports = privatize_indices(sampler, sampler.domain.encode(piece, first_row=total), threads=threads)
+            for rows in read_indices(
+                values, names, domain=sampler.domain, text=text, missing=missing.label, drop_missing=missing.drop
+            ):
+                reports = privatize_indices(sampler, rows.indices, threads=threads)
                 total += len(reports)
+                dropped += rows.dropped
                 progress(Progress(total, None, "values"))
                 yield reports
             if total == 0:  # an empty input is almost certainly a mistake
@@ -101,13 +124,23 @@ def _privatize_here(
                     named(values, "input"), "the file", "hold at least one value", Description("an empty file")
                 )
 
-        return write_reports(sampler, pieces(), output, piped=piped)
+        return write_reports(sampler, pieces(), output, piped=piped), dropped
 
 
 def _privatize_on_spark(
-    spark: SparkSession, sampler: Mechanism, values: str, names: str | list[str] | None, output: str
+    spark: SparkSession,
+    sampler: Mechanism,
+    values: str,
+    names: str | list[str] | None,
+    text: TextFormat,
+    missing: MissingRule,
+    output: str,
 ) -> int:
     """Randomize the values on Spark; return the number of reports."""
     from sfumato.spark import privatize_files
 
-    return privatize_files(sampler, spark, [values], output, names).count()
+    if text != TextFormat():
+        raise click.UsageError("--engine spark reads Parquet and Arrow files. Leave out the options of text files.")
+    if missing.drop:
+        raise click.UsageError("--missing drop is not available with --engine spark. Use --missing value LABEL.")
+    return privatize_files(sampler, spark, [values], output, names, missing=missing.label).count()

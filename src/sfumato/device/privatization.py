@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Progress, ProgressCallback, checked_type, core_count
+from sfumato.domain import Label
 from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms import BitDraws, Mechanism, reports_to_column
 from sfumato.randomness import AUXILIARY, MAIN, SecureStream, Stream, WordReader, first_block, keystream, secure
@@ -41,6 +42,7 @@ def privatize(
     out: npt.NDArray[Any] | None = None,
     threads: int | None = None,
     progress: ProgressCallback | None = None,
+    missing: Label | None = None,
 ) -> Any:
     """Randomize values: draw one report per value, in the same order.
 
@@ -62,6 +64,9 @@ def privatize(
         The number of threads. The default is one per core.
     progress
         A function that is called about ten times per second with a :class:`Progress`. The default is none.
+    missing
+        Label of the domain that stands for missing values (None, NaN, NA, null). In a product it applies to the
+        attributes that have this label. The default rejects missing values, unless the domain has a value for them.
 
     Returns
     -------
@@ -79,7 +84,7 @@ def privatize(
     Raises
     ------
     InvalidInput
-        If a value is not in the domain. The message names its row.
+        If a value is not in the domain, or missing without a label for it. The message names its row.
 
     Examples
     --------
@@ -94,7 +99,7 @@ def privatize(
     if stream is not None and (isinstance(stream, type) or not hasattr(stream, "reserve")):
         hint = "Leave stream out for secure randomness."
         raise InvalidInput("privatize", "stream", "be InsecureSeeded(seed), for simulations only", stream, hint=hint)
-    indices = mechanism.domain.encode(values, copy=False)
+    indices = mechanism.domain.encode(values, copy=False, missing=missing)
     reports = privatize_indices(mechanism, indices, stream, out=out, threads=threads, progress=progress)
     return reports if out is not None else reports_to_column(reports, values)
 

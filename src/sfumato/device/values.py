@@ -2,75 +2,183 @@
 
 Only code that runs on the device, next to the people whose values these are, may import this module.
 
-    .csv                      a column under a header line
+    .csv .tsv .tab            a column under a header line; also .csv.gz and so on
     .parquet .pq              a column
     .arrow .feather .ipc      a column
-    .txt, or no suffix        one value per line
+    .txt, or no suffix        one value per line; also .txt.gz
     -                         standard input: Parquet or Arrow if it begins like such a file; otherwise CSV if a column
-                              is named, and one value per line if not
+                              is named, and one value per line if not; text may be compressed with gzip
 """
 
 from __future__ import annotations
 
-import csv
-import io
+import dataclasses
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO
 
-from sfumato._core import quantity
-from sfumato.collecting import ARROW, PARQUET, STREAM, Source, open_columns, source_of
-from sfumato.domain import STRING_READERS, Domain, cell_reader
+import numpy as np
+
+from sfumato._core import DelimitedText, Integers, TextFormat, is_compressed, text_lines
+from sfumato.collecting import ARROW, PARQUET, STREAM, Source, open_columns, source_of, suffix_of
+from sfumato.domain import (
+    MISSING_HINT,
+    At,
+    Coded,
+    Domain,
+    Label,
+    cell_reader,
+    drop_marked,
+    encode_rows,
+    filled_domain,
+    marked_domain,
+    read_column,
+)
 from sfumato.errors import Description, InvalidInput
 
-__all__ = ["read_values"]
+__all__ = ["EncodedRows", "read_indices", "read_values"]
 
-_CSV = (".csv",)
+_CSV = (".csv", ".tsv", ".tab")
 _TEXT = (".txt", "")
-#: Number of rows per piece.
+_GZIP = ".gz"
+_SHEETS = (".xlsx", ".xls", ".ods")
+#: Number of rows per piece of a text or column file.
 _ROWS = 2**16
-#: Maximum length of a line, in characters.
-_LONGEST_LINE = 2**20
+
+
+@dataclass(frozen=True)
+class EncodedRows:
+    """Consecutive rows of a file."""
+
+    #: Index of each value.
+    indices: Integers
+    #: Further columns by name: lists of strings, or Arrow arrays.
+    extra: dict[str, Any]
+    #: Number of rows that were dropped because they have no value.
+    dropped: int = 0
 
 
 def read_values(
-    path: Path | str, column: str | Sequence[str] | None = None, *, domain: Domain | None = None
+    path: Path | str,
+    column: str | Sequence[str] | None = None,
+    *,
+    domain: Domain | None = None,
+    text: TextFormat | None = None,
+    missing: Label | None = None,
 ) -> Iterator[Any]:
     """Yield the values of a file in pieces.
 
-    A piece is a list of values or an Arrow array. With several columns it is a mapping from column names to these.
-    Nothing is guessed and nothing is dropped: a value that cannot be read raises InvalidInput with its file and row.
+    A piece is a list of values, an Arrow array or a column for ``Domain.encode``. With several columns it is a mapping
+    from column names to these. Nothing is guessed and nothing is dropped: a value that cannot be read raises
+    InvalidInput with its file, line and column.
 
     ``column`` may be None if the file has only one column. A ``domain`` states which columns to read if ``column`` is
     None: the factors of a product, row and column of a grid, or latitude and longitude of a map. It also states the
     type of values in CSV and text files: int, float, or bool (``true`` and ``false``). If the domain has a label for
     missing values, an empty cell is a missing value. Without a domain the values are strings.
+
+    ``text`` states how a text file spells its cells. ``missing`` is the label of the domain that missing values, such
+    as empty cells, are read as.
     """
-    names = _names(column, domain)
-    source = source_of(path, _CSV + PARQUET + ARROW + _TEXT)
-    shown = source.shown
+    if missing is not None:
+        if domain is None:
+            raise InvalidInput("read_values", "missing", "come with a domain, which contains this label", missing)
+        domain = filled_domain(domain, missing, At("read_values", "missing"))
+    for piece in _pieces(path, _names(column, domain), domain, text or TextFormat(), ()):
+        yield piece.values
+
+
+def read_indices(
+    path: Path | str,
+    column: str | Sequence[str] | None = None,
+    *,
+    domain: Domain,
+    text: TextFormat | None = None,
+    missing: Label | None = None,
+    drop_missing: bool = False,
+    extra: Sequence[str] = (),
+) -> Iterator[EncodedRows]:
+    """Yield the values of a file as indices of a domain, with further columns of the same rows.
+
+    The arguments of :func:`read_values` have the same meaning here. ``extra`` names further columns, which are not
+    converted: lists of strings or Arrow arrays. If ``drop_missing`` is set, rows without a value are left out. This is
+    not private, because it reveals who has no value.
+    """
+    reading = domain
+    if drop_missing:
+        reading = marked_domain(domain, At("read_indices", "missing"))
+    elif missing is not None:
+        reading = filled_domain(domain, missing, At("read_indices", "missing"))
+    for piece in _pieces(path, _names(column, domain), reading, text or TextFormat(), extra):
+        indices = encode_rows(reading, piece.values, piece.shown, piece.row_name)
+        if not drop_missing:
+            yield EncodedRows(indices, piece.extra)
+            continue
+        indices, kept = drop_marked(domain, reading, indices)
+        columns = {name: _chosen(cells, kept) for name, cells in piece.extra.items()}
+        yield EncodedRows(indices, columns, len(kept) - len(indices))
+
+
+def _chosen(cells: Any, kept: Any) -> Any:
+    """Return the rows of a column that are kept."""
+    return list(itertools.compress(cells, kept)) if isinstance(cells, list) else cells.filter(kept)
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Consecutive rows of a file, with values of the domain's type."""
+
+    shown: str
+    values: Any
+    extra: dict[str, Any]
+    #: Function that names a row in messages.
+    row_name: Callable[[int], str]
+
+
+def _pieces(
+    path: Path | str, names: list[str], domain: Domain | None, text: TextFormat, extra: Sequence[str]
+) -> Iterator[_Piece]:
+    """Yield the values and further columns of a file in pieces."""
+    source = _source(path)
     if source.suffix in (*PARQUET, *ARROW, STREAM):
-        yield from _from_columns(source, names)
+        if text != TextFormat():
+            hint = "Delimiter, encoding, decimal mark and null cells describe text files."
+            raise InvalidInput(source.shown, "the text format", "be left out for a column file", text, hint=hint)
+        yield from _from_columns(source, names, extra)
         return
-    is_csv = source.suffix in _CSV or (source.pipe is not None and bool(names))
-    if names and not is_csv:
+    is_csv = source.suffix in _CSV or (source.pipe is not None and bool(names or extra))
+    if (names or extra) and not is_csv:
         raise InvalidInput(
-            shown,
+            source.shown,
             "the column",
             "not be named, because a text file has no columns",
-            names,
+            [*names, *extra],
             hint="Leave the column out, or use a CSV file.",
         )
-    with _text(source, newline="" if is_csv else "\n") as file:
-        pieces = _from_csv(file, names, shown) if is_csv else _from_lines(file, shown)
-        readers = _readers(domain, names)
-        row = 0
-        for piece in pieces:
-            read = {name: reader(piece[name], shown, name, row) for name, reader in readers.items()}
-            row += len(next(iter(piece.values())))
-            yield next(iter(read.values())) if len(names) <= 1 else read
+    with source.open() as file:
+        if source.pipe is None and source.shown.lower().endswith(_GZIP) and not is_compressed(file):
+            hint = "Remove .gz from the name if the file is not compressed."
+            raise InvalidInput(source.shown, "the file", "be a gzip file", Description("other bytes"), hint=hint)
+        if is_csv:
+            mark = text.delimiter or ("," if source.suffix in ("", ".csv") else "\t")
+            delimited = DelimitedText(file, source.shown, dataclasses.replace(text, delimiter=mark))
+            yield from _from_cells(delimited, names, domain, text, extra)
+        else:
+            yield from _from_lines(file, source.shown, domain, text)
+
+
+def _source(path: Path | str) -> Source:
+    """Return the source that a path names; a compressed file has the suffix of its content."""
+    name = str(path)
+    known = _CSV + PARQUET + ARROW + _TEXT
+    if name.lower().endswith(_GZIP):
+        return Source(name, suffix_of(name[: -len(_GZIP)], _CSV + _TEXT))
+    if Path(name).suffix.lower() in _SHEETS:
+        hint = "Save the sheet as CSV."
+        raise InvalidInput(name, "the file name", f"end in one of {', '.join(known)}", Path(name).suffix, hint=hint)
+    return source_of(path, known)
 
 
 def _names(column: str | Sequence[str] | None, domain: Domain | None) -> list[str]:
@@ -84,138 +192,137 @@ def _names(column: str | Sequence[str] | None, domain: Domain | None) -> list[st
     return ["latitude", "longitude"] if domain.is_map else list(domain.factors)
 
 
-def _places(names: list[str], header: Sequence[str], path: str, hint: str = "") -> list[int]:
-    """Return the positions of the named columns in a header."""
+def _places(names: Sequence[str], header: Sequence[str], path: str, hint: str | None = None) -> list[int]:
+    """Return the positions of the named columns in a header; without names, that of the only column."""
     shown = ", ".join(map(repr, header))
-    if not names and len(header) != 1:
-        raise InvalidInput(path, "the column", f"be named, one of {shown}", None)
+    if not names and (len(header) != 1 or hint is not None):
+        raise InvalidInput(path, "the column", f"be named, one of {shown}", None, hint=hint)
     for name in names:
         times = list(header).count(name)
         if times > 1:
             got = Description(f"{times} columns of that name")
             raise InvalidInput(path, f"the column {name!r}", "occur once in the header", got)
         if times == 0:
-            raise InvalidInput(path, "the column", f"be one of {shown}{hint}", name)
+            raise InvalidInput(path, "the column", f"be one of {shown}", name, hint=hint)
     return [list(header).index(name) for name in names] or [0]
+
+
+def _row_name(kind: str, number: Callable[[int], int], columns: Sequence[str]) -> Callable[[int], str]:
+    """Return a function that names a row, and the column if there is one, in messages."""
+    column = f", column {columns[0]!r}" if len(columns) == 1 else ""
+    return lambda row: f"{kind} {number(row)}{column}"
 
 
 # -- column files ------------------------------------------------------------------------------------------
 
 
-def _from_columns(source: Source, names: list[str]) -> Iterator[Any]:
+def _from_columns(source: Source, names: list[str], extra: Sequence[str]) -> Iterator[_Piece]:
     """Yield the pieces of a Parquet or Arrow file."""
     with open_columns(source) as file:
         places = _places(names, file.names, file.path)
-        for batch in file.batches([file.names[place] for place in places], _ROWS):
-            columns = {name: batch.column(name) for name in names}
-            yield columns if len(names) > 1 else batch.column(0)
+        further = _places(extra, file.names, file.path) if extra else []
+        chosen = [file.names[place] for place in places]
+        columns = list(dict.fromkeys([*chosen, *(file.names[place] for place in further)]))
+        first = 1
+        for batch in file.batches(columns, _ROWS):
+            values = {name: batch.column(name) for name in chosen}
+            row_name = _row_name("row", first.__add__, chosen)
+            others = {name: batch.column(name) for name in extra}
+            yield _Piece(file.path, values if len(chosen) > 1 else values[chosen[0]], others, row_name)
+            first += batch.num_rows
 
 
 # -- text files --------------------------------------------------------------------------------------------
 
-#: A list of strings per column; the only column of a text file is named "".
-TextPiece = dict[str, list[str]]
 
-
-@contextmanager
-def _text(source: Source, newline: str) -> Iterator[TextIO]:
-    """Open a source as UTF-8 text."""
-    try:
-        with source.open() as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline=newline) as text_file:
-            yield text_file
-    except UnicodeDecodeError as error:
-        hint = "Save the file with the encoding UTF-8."
-        raise InvalidInput(
-            source.shown, "the file", "be UTF-8 text", Description(f"other bytes ({error.reason})"), hint=hint
-        ) from error
-
-
-def _from_lines(file: TextIO, path: str) -> Iterator[TextPiece]:
+def _from_lines(file: BinaryIO, shown: str, domain: Domain | None, text: TextFormat) -> Iterator[_Piece]:
     """Yield the lines of a file in pieces."""
-    row = 0
-    while lines := list(itertools.islice(_lines(file, path, row), _ROWS)):
-        yield {"": lines}
-        row += len(lines)
-    if row == 0:
-        raise InvalidInput(path, "the file", "hold at least one value", Description("an empty file"))
+    reader = _readers(domain, [""], text)[""]
+    lines = text_lines(file, shown, text)
+    first = 1
+    while piece := list(itertools.islice(lines, _ROWS)):
+        row_name = _row_name("line", first.__add__, ())
+        yield _Piece(shown, _read_cells(piece, reader, shown, row_name), {}, row_name)
+        first += len(piece)
+    if first == 1:
+        raise InvalidInput(shown, "the file", "hold at least one value", Description("an empty file"))
 
 
-def _lines(file: TextIO, path: str, row: int) -> Iterator[str]:
-    """Yield lines without their line ends, and reject long ones."""
-    while line := file.readline(_LONGEST_LINE + 1):
-        if len(line) > _LONGEST_LINE:
-            raise InvalidInput(path, f"row {row}", f"be at most {_LONGEST_LINE} characters long", line)
-        yield line.removesuffix("\n").removesuffix("\r")
-        row += 1
-
-
-def _from_csv(file: TextIO, names: list[str], path: str) -> Iterator[TextPiece]:
-    """Yield the named columns of a CSV file in pieces."""
-    lines = csv.reader(file, strict=True)
-    try:
-        header = next(lines, None)
-        if header is None:
-            raise InvalidInput(path, "the file", "have a header line", Description("an empty file"))
-        other = len(header) == 1 and any(mark in header[0] for mark in ";\t|")
-        places = _places(names, header, path, " (commas separate the cells)" if other else "")
-        row = 0
-        while piece := _csv_rows(lines, len(header), path, row):
-            yield {name: [cells[place] for cells in piece] for name, place in zip(names or [""], places, strict=True)}
-            row += len(piece)
-    except csv.Error as error:
-        got = Description(f"a line that the parser rejects ({error})")
-        raise InvalidInput(path, f"line {lines.line_num}", "be well-formed CSV", got) from error
-
-
-def _csv_rows(lines: Any, width: int, path: str, row: int) -> list[list[str]]:
-    """Return the next rows of a CSV file, and check their number of cells."""
-    rows: list[list[str]] = []
-    for cells in itertools.islice(lines, _ROWS):
-        if len(cells) != width:  # the message does not show the cells, because they may hold personal data
-            where = f"row {row + len(rows)} (line {lines.line_num})"
-            must = f"have {quantity(width, 'cell')}, one per column of the header"
-            raise InvalidInput(path, where, must, Description(quantity(len(cells), "cell")))
-        rows.append(cells)
-    return rows
+def _from_cells(
+    file: DelimitedText, names: list[str], domain: Domain | None, text: TextFormat, extra: Sequence[str]
+) -> Iterator[_Piece]:
+    """Yield the rows of a delimited text file in pieces."""
+    hint = file.delimiter_hint()
+    places = _places(names, file.header, file.shown, hint)
+    further = _places(extra, file.header, file.shown, hint) if extra else []
+    columns = [file.header[place] for place in places]
+    readers = _readers(domain, columns, text)
+    for piece in file.pieces([*places, *further]):
+        cells = dict(zip(columns, piece.columns, strict=False))
+        values = {
+            name: _read_cells(cells[name], reader, file.shown, _row_name("line", piece.line_of, [name]))
+            for name, reader in readers.items()
+        }
+        others = dict(zip(extra, piece.columns[len(places) :], strict=True))
+        row_name = _row_name("line", piece.line_of, columns)
+        yield _Piece(file.shown, values if len(columns) > 1 else values[columns[0]], others, row_name)
 
 
 # -- conversion of strings to values -----------------------------------------------------------------------
 
-Reader = Callable[[list[str], str, str, int], list[Any]]
+#: A function that converts a string or returns None, and the requirement in words; None if strings are values.
+_Reader = tuple[Callable[[str], Any], str] | None
 
 
-def _readers(domain: Domain | None, names: list[str]) -> dict[str, Reader]:
-    """Return a function per column that converts its strings to values."""
-    if domain is None:
-        return dict.fromkeys(names or [""], _as_they_are)
-    if domain.is_map and len(names) == 2:
-        return dict.fromkeys(names, _reader(*STRING_READERS[float]))
-    if domain.factors and len(names) == len(domain.factors):
-        return {name: _reader_of(factor) for name, factor in zip(names, domain.factors.values(), strict=True)}
-    return dict.fromkeys(names or [""], _reader_of(domain))
+def _readers(domain: Domain | None, names: list[str], text: TextFormat) -> dict[str, _Reader]:
+    """Return the reader of each column."""
+    domains: Mapping[str, Domain | None] = dict.fromkeys(names, domain)
+    if domain is not None and domain.is_map and len(names) == 2:
+        domains = dict.fromkeys(names, _COORDINATES)
+    elif domain is not None and domain.factors and len(names) == len(domain.factors):
+        domains = dict(zip(names, domain.factors.values(), strict=True))
+    return {
+        name: _with_nulls(None if domain is None else cell_reader(domain, text.decimal), text.nulls)
+        for name, domain in domains.items()
+    }
 
 
-def _reader_of(domain: Domain) -> Reader:
-    """Return a function that converts the strings of a column to values of a domain."""
-    reader = cell_reader(domain)
-    return _as_they_are if reader is None else _reader(*reader)
+#: A domain whose cells are read as coordinates.
+_COORDINATES = Domain([0.0])
 
 
-def _as_they_are(strings: list[str], path: str, column: str, row: int) -> list[Any]:  # noqa: ARG001
-    """Return strings unchanged."""
-    return strings
+def _with_nulls(reader: _Reader, nulls: Sequence[str]) -> _Reader:
+    """Return a reader that reads null cells as empty cells."""
+    if not nulls:
+        return reader
+    read, must = reader or (str, "be a label")
+    empty = frozenset(nulls)
+    return lambda cell: read("" if cell in empty else cell), must
 
 
-def _reader(read: Callable[[str], Any], must: str) -> Reader:
-    """Return a function that converts strings and names the row of the first invalid one."""
+def _read_cells(cells: Any, reader: _Reader, shown: str, row_name: Callable[[int], str]) -> Any:
+    """Convert a column of strings to values; errors name the first invalid one."""
+    if reader is None:
+        return cells
+    read, must = reader
+    if isinstance(cells, list):
+        values = list(map(read, cells))
+        if None in values:
+            wrong = values.index(None)
+            raise _invalid(cells[wrong], must, shown, row_name(wrong))
+        return values
+    column = read_column(cells, At(shown, "the column"))
+    assert isinstance(column, Coded)
+    values = list(map(read, column.categories))  # each distinct string is read once
+    if None in values:
+        invalid = np.array([value is None for value in values])
+        wrong = int(invalid[column.codes].argmax())
+        raise _invalid(str(column.at(wrong)), must, shown, row_name(wrong))
+    return Coded(column.codes, values)
 
-    def read_all(strings: list[str], path: str, column: str, row: int) -> list[Any]:
-        labels = list(map(read, strings))
-        if None in labels:
-            wrong = labels.index(None)
-            where = f"row {row + wrong}" + (f" of the column {column!r}" if column else "")
-            hint = None if strings[wrong] else "A domain with missing='unknown' has a value for empty cells."
-            raise InvalidInput(path, where, must, strings[wrong], hint=hint)
-        return labels
 
-    return read_all
+def _invalid(cell: str, must: str, shown: str, where: str) -> InvalidInput:
+    """Return the error for a cell that is not a value."""
+    if not cell:
+        return InvalidInput(shown, where, must, Description("an empty cell"), hint=MISSING_HINT)
+    return InvalidInput(shown, where, must, cell)

@@ -55,8 +55,15 @@ from sfumato.domain.columns import (
     library as library,
     read_column as read_column,
 )
+from sfumato.domain.encoding import (
+    drop_marked as drop_marked,
+    encode_rows as encode_rows,
+    filled_domain as filled_domain,
+    marked_domain as marked_domain,
+)
 from sfumato.domain.entries import cell_reader as cell_reader, read_entries as read_entries
 from sfumato.domain.label_files import relative_path as relative_path
+from sfumato.domain.lookup import MISSING_HINT as MISSING_HINT
 from sfumato.domain.numeric import exact_coordinates as exact_coordinates
 from sfumato.domain.refusals import At as At
 from sfumato.domain.scalars import STRING_READERS as STRING_READERS

@@ -69,6 +69,8 @@ def read_column(values: object, at: At) -> Column:
     """Convert any column-like object without loss."""
     if isinstance(values, list):
         return Objects(values)
+    if isinstance(values, Coded):
+        return values
     if isinstance(values, np.ndarray):
         return _from_numpy(values, at)
     if isinstance(values, (str, bytes, bytearray, Mapping)):

@@ -20,6 +20,7 @@ from sfumato.domain.kinds.listed import list_of
 from sfumato.domain.kinds.missing import with_missing
 from sfumato.domain.kinds.product import Product, product_of
 from sfumato.domain.lookup import index_of, indices_of
+from sfumato.domain.missing_values import filled_kind
 from sfumato.domain.numeric import NumericDomain
 from sfumato.domain.refusals import At
 from sfumato.domain.scalars import Label
@@ -287,7 +288,9 @@ class Domain(NumericDomain):
         """
         return index_of(self._kind.by_label, label, At("Domain.index", "label"))
 
-    def encode(self, values: object, *, first_row: int = 0, copy: bool = True) -> Integers:
+    def encode(
+        self, values: object, *, first_row: int = 0, copy: bool = True, missing: Label | None = None
+    ) -> Integers:
         """Return the index of each value of a column.
 
         Parameters
@@ -302,6 +305,9 @@ class Domain(NumericDomain):
         copy
             If False, an int64 column is not copied if the domain is a range: the result is a read-only view of the
             column.
+        missing
+            Label that missing values (None, NaN, null) are encoded as. In a product it applies to the attributes that
+            have this label. The default rejects them, unless the domain has a label for missing values.
 
         Returns
         -------
@@ -311,10 +317,16 @@ class Domain(NumericDomain):
         Raises
         ------
         InvalidInput
-            If a value is not in the domain, or null or NaN in a domain without a label for missing values. The message
-            names the first such row.
+            If a value is not in the domain, or null or NaN without a label for missing values. The message names the
+            first such row.
+
+        Examples
+        --------
+        >>> Domain(["yes", "no", "unsure"]).encode(["no", None], missing="unsure")
+        array([1, 2])
         """
-        return indices_of(self._kind, values, At("Domain.encode", "values"), first_row, copy=copy)
+        kind = self._kind if missing is None else filled_kind(self._kind, missing, At("Domain.encode", "missing"))
+        return indices_of(kind, values, At("Domain.encode", "values"), first_row, copy=copy, hints=True)
 
     def encode_one(self, value: object) -> int:
         """Return the index of one value, without creating NumPy arrays.

@@ -113,9 +113,28 @@ def _read(scalar: type, cell: str) -> Label | None:
     return STRING_READERS[scalar][0](cell) if scalar in STRING_READERS else cell
 
 
-def cell_reader(domain: Domain) -> CellReader | None:
+def cell_reader(domain: Domain, decimal: str = ".") -> CellReader | None:
     """Return a function that converts a cell of a text file to a value or returns None, and the requirement in words.
 
     The result is None if cells are values already, or if values have several parts.
     """
-    return domain._kind.cell_reader if isinstance(domain._kind, Scalar) else None
+    reader = domain._kind.cell_reader if isinstance(domain._kind, Scalar) else None
+    return reader if reader is None or decimal == "." else _with_decimal_comma(reader)
+
+
+#: Exchange of the decimal point and the decimal comma.
+_EXCHANGE = str.maketrans(".,", ",.")
+
+
+def _with_decimal_comma(reader: CellReader) -> CellReader:
+    """Return a reader of numbers with a decimal comma; it rejects a decimal point, which may separate thousands."""
+    read, must = reader
+
+    def read_cell(cell: str) -> object | None:
+        value = read(cell)
+        if isinstance(value, str):  # a label, not a number
+            return value
+        number = read(cell.translate(_EXCHANGE))
+        return None if isinstance(number, str) else number
+
+    return read_cell, must

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from sfumato._core import import_pyarrow
 from sfumato.collecting import ARROW, PARQUET, Source, open_columns, write_reports
 from sfumato.device import privatize_indices
+from sfumato.domain import Label
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism
 from sfumato.spark.commit import commit_table, put_file
@@ -45,7 +46,9 @@ Reader: TypeAlias = Callable[[Mechanism, Iterable[Any]], Indices]
 Result: TypeAlias = tuple[int, str | None, str | None]
 
 
-def privatize(mechanism: Mechanism, frame: DataFrame, path: str, column: Columns = None) -> DataFrame:
+def privatize(
+    mechanism: Mechanism, frame: DataFrame, path: str, column: Columns = None, *, missing: Label | None = None
+) -> DataFrame:
     """Randomize the values in a DataFrame, and write the reports to a new table.
 
     The function draws one report per row, once, and writes all reports before it returns. Actions on the returned
@@ -64,6 +67,9 @@ def privatize(mechanism: Mechanism, frame: DataFrame, path: str, column: Columns
         Name of the column that holds the values. If the domain is a product or a grid, pass a sequence with the names
         of the columns that hold its parts. The default is all columns; a domain without parts then needs a DataFrame
         with exactly one column.
+    missing
+        Label of the domain that stands for null values. The default rejects them, unless the domain has a value for
+        missing answers.
 
     Returns
     -------
@@ -80,7 +86,7 @@ def privatize(mechanism: Mechanism, frame: DataFrame, path: str, column: Columns
     Every executor draws from the randomness of the operating system.
     """
     names = _columns(mechanism, column, frame.columns, "the DataFrame")
-    return _write_table(mechanism, frame.sparkSession, path, [_of_frame(frame, names)])
+    return _write_table(mechanism, frame.sparkSession, path, [_of_frame(frame, names, missing)])
 
 
 def privatize_files(
@@ -89,6 +95,8 @@ def privatize_files(
     values: Sequence[str],
     path: str,
     column: Columns = None,
+    *,
+    missing: Label | None = None,
 ) -> DataFrame:
     """Randomize the values in Parquet or Arrow files, and write the reports to a new table.
 
@@ -109,6 +117,9 @@ def privatize_files(
         Name of the column that holds the values. If the domain is a product or a grid, pass a sequence with the names
         of the columns that hold its parts. The default is all columns; a domain without parts then needs files with
         exactly one column.
+    missing
+        Label of the domain that stands for null values. The default rejects them, unless the domain has a value for
+        missing answers.
 
     Returns
     -------
@@ -132,27 +143,31 @@ def privatize_files(
     files = find_files(spark, values)
     parts: list[tuple[RDD[Any] | DataFrame, Reader]] = []
     if files.local:
-        parts.append(_of_local(spark, files.local, column))
+        parts.append(_of_local(spark, files.local, column, missing))
     if files.remote is not None:
-        parts.append((files.remote, functools.partial(_indices_of_files, column)))
+        parts.append((files.remote, functools.partial(_indices_of_files, column, missing)))
     if files.large:
         frame = read_parquet(spark, *files.large)
-        parts.append(_of_frame(frame, _columns(mechanism, column, frame.columns, "the DataFrame")))
+        parts.append(_of_frame(frame, _columns(mechanism, column, frame.columns, "the DataFrame"), missing))
     return _write_table(mechanism, spark, path, parts)
 
 
-def _of_local(spark: SparkSession, files: Sequence[str], column: Columns) -> tuple[RDD[Any], Reader]:
+def _of_local(
+    spark: SparkSession, files: Sequence[str], column: Columns, missing: Label | None
+) -> tuple[RDD[Any], Reader]:
     """Return the splits of files that every executor can open, and their reader."""
     context = spark.sparkContext
     splits = split_files(files, PARQUET + ARROW, context.defaultParallelism)
-    return context.parallelize(splits, max(1, len(splits))), functools.partial(_indices_of_splits, column)
+    return context.parallelize(splits, max(1, len(splits))), functools.partial(_indices_of_splits, column, missing)
 
 
-def _of_frame(frame: DataFrame, names: Sequence[str]) -> tuple[RDD[Any] | DataFrame, Reader]:
+def _of_frame(frame: DataFrame, names: Sequence[str], missing: Label | None) -> tuple[RDD[Any] | DataFrame, Reader]:
     """Return a DataFrame or the files that it scans, and their reader."""
     selected = frame.select([quoted(name) for name in names])
     files = value_files(selected)
-    return (selected, _indices) if files is None else _of_local(frame.sparkSession, files, list(names))
+    if files is None:
+        return selected, functools.partial(_indices, missing)
+    return _of_local(frame.sparkSession, files, list(names), missing)
 
 
 def _columns(mechanism: Mechanism, column: Columns, available: list[str], where: str) -> list[str]:
@@ -231,30 +246,35 @@ def _as_batches(task: Callable[[Iterable[Any]], Iterator[Result]], batches: Iter
         yield pyarrow.record_batch(columns, names=["partition", "file", "error"])
 
 
-def _indices_of_splits(column: Columns, mechanism: Mechanism, splits: Iterable[Sequence[Piece]]) -> Indices:
+def _indices_of_splits(
+    column: Columns, missing: Label | None, mechanism: Mechanism, splits: Iterable[Sequence[Piece]]
+) -> Indices:
     """Yield the indices of the values in splits of local files."""
     for source, groups in itertools.chain.from_iterable(splits):
-        yield from _indices_of_file(column, mechanism, source, groups)
+        yield from _indices_of_file(column, missing, mechanism, source, groups)
 
 
-def _indices_of_files(column: Columns, mechanism: Mechanism, batches: Iterable[Any]) -> Indices:
+def _indices_of_files(column: Columns, missing: Label | None, mechanism: Mechanism, batches: Iterable[Any]) -> Indices:
     """Yield the indices of the values in files that Spark sent as a whole."""
     for source in sources(batches, PARQUET + ARROW):
-        yield from _indices_of_file(column, mechanism, source, None)
+        yield from _indices_of_file(column, missing, mechanism, source, None)
 
 
-def _indices_of_file(column: Columns, mechanism: Mechanism, source: Source, groups: range | None) -> Indices:
+def _indices_of_file(
+    column: Columns, missing: Label | None, mechanism: Mechanism, source: Source, groups: range | None
+) -> Indices:
     """Yield the indices of the values in one file."""
     with open_columns(source) as file:
         names = _columns(mechanism, column, file.names, file.path)
-        first_row = 0 if groups is None else sum((file.group_rows or [])[: groups.start])
+        # Messages count the rows of a file from 1.
+        first_row = 1 if groups is None else 1 + sum((file.group_rows or [])[: groups.start])
         try:
-            yield from _indices(mechanism, file.batches(names, ROWS_PER_BATCH, groups), first_row)
+            yield from _indices(missing, mechanism, file.batches(names, ROWS_PER_BATCH, groups), first_row)
         except InvalidInput as error:
             raise Refused(file.path, str(error)) from error
 
 
-def _indices(mechanism: Mechanism, batches: Iterable[Any], first_row: int = 0) -> Indices:
+def _indices(missing: Label | None, mechanism: Mechanism, batches: Iterable[Any], first_row: int = 0) -> Indices:
     """Yield the values' indices, in pieces large enough for a kernel call."""
     buffered: list[npt.NDArray[np.int64]] = []
     waiting, row = 0, first_row
@@ -262,7 +282,7 @@ def _indices(mechanism: Mechanism, batches: Iterable[Any], first_row: int = 0) -
         values = (
             batch.column(0) if batch.num_columns == 1 else dict(zip(batch.schema.names, batch.columns, strict=True))
         )
-        buffered.append(mechanism.domain.encode(values, first_row=row))
+        buffered.append(mechanism.domain.encode(values, first_row=row, missing=missing))
         row += batch.num_rows
         waiting += batch.num_rows
         if waiting >= ROWS_PER_BATCH:

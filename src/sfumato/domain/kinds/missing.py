@@ -112,6 +112,26 @@ class WithMissing(Scalar):
         return f"{self.values.text()[:-1]}, missing={self.missing!r})"
 
 
+#: Label of missing values in MissingAs; text files cannot contain it.
+_MARK = "\0missing"
+
+
+class MissingAs(WithMissing):
+    """The values of another kind, where missing values have the index of a value or the next index.
+
+    It only encodes columns, and has no label for missing values.
+    """
+
+    def __init__(self, values: Scalar, index: int) -> None:
+        super().__init__(values, _MARK)
+        self.size = max(values.size, index + 1)
+        self.shape = (self.size,)
+        self._missing_index = self.null_index = index
+
+    def fault(self, value: object) -> Fault:
+        return self.values.fault(value)
+
+
 def with_missing(values: DomainKind, missing: object, at: At) -> DomainKind:
     """Return values with one more value for missing answers; the same values if ``missing`` is None."""
     if missing is None:
