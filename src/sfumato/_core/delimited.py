@@ -172,11 +172,11 @@ class DelimitedText:
             yield TextPiece(columns, len(columns[0]), self._line_finder(record_data, before, quotes is not None))
 
     def _is_regular(self, data: bytes, quotes: Any) -> bool:
-        """Return whether pyarrow and ``csv`` read the same cells, if they accept the data.
+        """Return whether pyarrow and ``csv`` read the same cells, if pyarrow accepts the data.
 
-        An empty line is an empty cell for pyarrow if there is one column, and long cells are rejected by ``csv``.
+        pyarrow reads an empty line as a row, and accepts longer cells.
         """
-        if len(self.header) == 1 and (data[:1] in b"\r\n" or b"\n\n" in data or b"\n\r" in data or b"\r\r" in data):
+        if _has_empty_line(data, quotes):
             return False
         start = 0
         while len(data) - start > _LONGEST_CELL:
@@ -379,6 +379,21 @@ def _last_record_end(data: bytes) -> int:
         open_quotes = (open_quotes + data.count(b'"', previous, end)) % 2
         end = previous
     return end
+
+
+def _has_empty_line(data: bytes, quotes: Any) -> bool:
+    """Return whether a line outside quotation marks is empty."""
+    if data[:1] in (b"\n", b"\r"):
+        return True
+    if not (b"\n\n" in data or b"\n\r" in data or b"\r\r" in data):
+        return False
+    if quotes is None:
+        return True
+    content = np.frombuffer(data, np.uint8)
+    is_end = (content == ord("\n")) | (content == ord("\r"))
+    second = np.flatnonzero(is_end[:-1] & is_end[1:]) + 1
+    second = second[(content[second - 1] == ord("\n")) | (content[second] == ord("\r"))]  # CRLF is one line end
+    return bool((np.searchsorted(quotes, second) % 2 == 0).any())
 
 
 def _quotes(data: bytes) -> Any:
