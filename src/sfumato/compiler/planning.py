@@ -385,6 +385,8 @@ def _needs_search(policy: Policy, max_bits: int | None, *, asks: bool) -> bool:
 def _bound_of_bins(request: Request, prior: Floats, deadline: Deadline) -> float | None:
     """Return a lower bound on the error of the answers, from a search over bins of values; None if it is not known."""
     assert request.question is not None
+    if request.question.axes is not None:
+        return None  # values of a product have no order, and tables distinguish all of them
     coarse = coarse_slice_of_policy(request.policy, request.question.matrix(prior), prior)
     if coarse is None:
         return None
@@ -396,7 +398,10 @@ def _bound_of_bins(request: Request, prior: Floats, deadline: Deadline) -> float
 
 def _distinguished(request: Request, prior: Floats) -> int:
     """Return the number of values that a search distinguishes: those of the policy, or classes of the question."""
-    classes = None if request.question is None else Classes.of(request.policy, request.question.matrix(prior))
+    question, size = request.question, len(request.policy.domain)
+    if question is None or (question.axes is not None and size > SEARCHED_VALUES):
+        return size
+    classes = Classes.of(request.policy, question.matrix(prior))
     return len((request.policy if classes is None else classes.policy).domain)
 
 

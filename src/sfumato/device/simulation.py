@@ -171,7 +171,7 @@ class Simulation(FrozenData, Result):
     def true_answers(self) -> npt.NDArray[Any]:
         """The true answers in the order of ``answers.names``; for quantiles, labels of the domain."""
         if not isinstance(self._fitted_question, Quantiles):
-            return np.asarray(self._fitted_question.matrix() @ self.truth)
+            return self._fitted_question.answers_of(self.truth)
         return np.array([self.mechanism.domain.label(x) for x in self._true_positions.tolist()])
 
     @property
@@ -182,11 +182,6 @@ class Simulation(FrozenData, Result):
         return np.asarray(np.searchsorted(shares, np.array(self._fitted_question.levels) - _ROUNDING), dtype=np.int64)
 
     @functools.cached_property
-    def _weights(self) -> Floats:
-        """The matrix W of the question, by which errors are measured and predicted."""
-        return self._fitted_question.matrix(self.truth)
-
-    @functools.cached_property
     def answer_rmse(self) -> float:
         """Measured root mean square error of the unbiased answers.
 
@@ -194,11 +189,14 @@ class Simulation(FrozenData, Result):
         errors are those of the distribution function, weighted by their distance from the levels (see
         :class:`Quantiles`).
         """
-        result, weights = self.estimate, self._weights
+        result, question = self.estimate, self._fitted_question
         if result.is_complete:
-            errors = weights @ (result.unbiased - self.truth)
+            errors = question.answers_of(result.unbiased - self.truth, self.truth)
+        elif question.axes is not None:
+            errors = self.answers.values - self.true_answers
         else:
-            errors = np.array([result.linear(row).value for row in weights]) - weights @ self.truth
+            estimated = np.array([result.linear(row).value for row in question.rows(self.truth)])
+            errors = estimated - question.answers_of(self.truth, self.truth)
         return math.sqrt(float(np.mean(errors**2)))
 
     @functools.cached_property
@@ -208,8 +206,8 @@ class Simulation(FrozenData, Result):
         Its square is exact, and computed from the mechanism without the simulated reports. It is the standard error of
         the answer if there is only one. Compare it with :attr:`answer_rmse`.
         """
-        squared = error_of_answers(self.mechanism, self._weights, self.truth) / self.estimate.n
-        return math.sqrt(squared / len(self._weights))
+        squared = error_of_answers(self.mechanism, self._fitted_question, self.truth) / self.estimate.n
+        return math.sqrt(squared / len(self._fitted_question.names))
 
     @functools.cached_property
     def answer_coverage(self) -> float:

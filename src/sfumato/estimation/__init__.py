@@ -8,13 +8,16 @@
 
 from sfumato.estimation import information_privacy
 from sfumato.estimation.answers import Answers
+from sfumato.estimation.associations import Association, CramersV, OddsRatio
 from sfumato.estimation.combination import CombinedEstimate, combine
+from sfumato.estimation.consistency import ConsistentTables
 from sfumato.estimation.cross_tables import CrossTable, cross_table
 from sfumato.estimation.distributions import DistributionEstimate
 from sfumato.estimation.estimates import Estimate
 from sfumato.estimation.frequencies import estimate, estimate_groups
 from sfumato.estimation.groups import FrequencyTable, GroupedEstimate
 from sfumato.estimation.linear import LinearEstimate
+from sfumato.estimation.marginals import MarginalTables
 from sfumato.estimation.mechanism_estimates import MechanismEstimate, PartialEstimate
 from sfumato.estimation.noise import EventEstimate, Events
 from sfumato.estimation.prior_learning import LearntPrior, learn_prior
@@ -24,7 +27,10 @@ from sfumato.mechanisms import Fit
 
 __all__ = [
     "Answers",
+    "Association",
     "CombinedEstimate",
+    "ConsistentTables",
+    "CramersV",
     "CrossTable",
     "DistributionEstimate",
     "Estimate",
@@ -36,7 +42,9 @@ __all__ = [
     "GroupedEstimate",
     "LearntPrior",
     "LinearEstimate",
+    "MarginalTables",
     "MechanismEstimate",
+    "OddsRatio",
     "PartialEstimate",
     "QuantileAnswers",
     "QuantileEstimate",

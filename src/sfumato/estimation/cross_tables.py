@@ -22,8 +22,10 @@ from sfumato._core import (
     unused_name,
 )
 from sfumato.errors import InvalidInput, UnknownSpec
+from sfumato.estimation.associations import CramersV, OddsRatio
 from sfumato.estimation.estimates import Estimate
-from sfumato.estimation.linear import LinearEstimate
+from sfumato.estimation.linear import LinearEstimate, check_confidence
+from sfumato.estimation.marginals import MarginalValues
 from sfumato.questions import Marginals
 
 __all__ = ["CrossTable", "cross_table"]
@@ -75,19 +77,93 @@ class CrossTable(FrozenData, Result):
         return rows, columns
 
     @functools.cached_property
+    def _marginal(self) -> MarginalValues:
+        """The estimate of the table, from counts or from the frequencies of all combinations."""
+        (axes,) = self._question.axes
+        return self.estimate._marginal(axes)
+
+    @property
+    def _question(self) -> Marginals:
+        """The question that asks for this table."""
+        return Marginals(tables=[self.questions]).checked(self.estimate.domain)
+
+    @functools.cached_property
     def frequencies(self) -> Floats:
         """Estimated frequency of each pair of answers: shape (answers in the rows, answers in the columns)."""
-        return self._table(self.estimate.frequencies)
+        if not self.estimate.is_complete:
+            return self.unbiased
+        return self._table(self._question.answers_of(self.estimate.frequencies))
+
+    @functools.cached_property
+    def unbiased(self) -> Floats:
+        """Unbiased frequency of each pair of answers, with the shape of :attr:`frequencies`."""
+        return self._table(self._marginal.cells)
 
     @functools.cached_property
     def standard_errors(self) -> Floats:
         """Standard error of each cell of :attr:`frequencies`, with the same shape, for the unbiased estimate."""
-        estimate, domain = self.estimate, self.estimate.domain
-        if len(domain.factors) == 2:
-            return self._table(estimate.standard_errors)
-        cells = Marginals(tables=[self.questions]).checked(domain).rows()
-        errors = [estimate.linear(cell).standard_error for cell in cells]
-        return np.reshape(errors, [len(labels) for labels in self.labels])
+        estimate = self.estimate
+        if len(estimate.domain.factors) == 2 and estimate.is_complete:
+            return self._table(self._question.answers_of(estimate.standard_errors))
+        return self._table(np.sqrt(self._marginal.variances / estimate.n))
+
+    @functools.cached_property
+    def covariance(self) -> Floats:
+        """Covariance of the unbiased cells, row by row: shape (cells, cells).
+
+        Raises
+        ------
+        LimitExceeded
+            If the table has too many cells, or the mechanism has no short form of its covariance.
+        """
+        return self._marginal.covariance() / self.estimate.n
+
+    def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
+        """Return the lower and upper confidence limits of each cell, within [0, 1].
+
+        Parameters
+        ----------
+        confidence
+            Confidence level, above 0 and below 1.
+
+        Returns
+        -------
+        tuple of arrays
+            The lower and the upper limits, with the shape of :attr:`frequencies` (see :class:`MarginalTables`).
+        """
+        check_confidence(confidence)
+        low, high = self._marginal.limits(self.estimate.n, 1 - confidence)
+        return self._table(low), self._table(high)
+
+    def odds_ratio(self) -> OddsRatio:
+        """Estimate the odds ratio of a table with two rows and two columns.
+
+        Returns
+        -------
+        OddsRatio
+            The ratio with its interval and the p-value of independence.
+
+        Raises
+        ------
+        InvalidInput
+            If the table does not have two rows and two columns.
+        """
+        return OddsRatio(self)
+
+    def cramers_v(self) -> CramersV:
+        """Estimate Cramér's V, the association between both questions on a scale from 0 to 1.
+
+        Returns
+        -------
+        CramersV
+            The measure with its interval and the p-value of independence.
+
+        Raises
+        ------
+        NoAnswer
+            When the measure is computed, if the share of a row or a column is not clearly above 0.
+        """
+        return CramersV(self)
 
     @functools.cached_property
     def marginals(self) -> dict[str, dict[Any, LinearEstimate]]:
@@ -103,10 +179,9 @@ class CrossTable(FrozenData, Result):
             for name in self.questions
         }
 
-    def _table(self, vector: Floats) -> Floats:
-        """Return the vector over all combinations as a table, summed over the other questions."""
-        cells = Marginals(tables=[self.questions]).checked(self.estimate.domain).answers_of(vector)
-        return cells.reshape([len(labels) for labels in self.labels])
+    def _table(self, cells: Floats) -> Floats:
+        """Return the cells as a table."""
+        return np.asarray(cells.reshape([len(labels) for labels in self.labels]))
 
     def _columns(self) -> Mapping[str, Any]:
         rows, columns = self.labels
@@ -190,7 +265,8 @@ class CrossTable(FrozenData, Result):
 def cross_table(estimate: Estimate, rows: str | None = None, columns: str | None = None) -> CrossTable:
     """Return the estimated frequencies of all pairs of answers to two questions.
 
-    The reports must be about all answers together, as :meth:`Questionnaire.joint` describes.
+    The reports must determine the table: they are about all answers together, about each answer separately, or about
+    pairs of answers (see :meth:`Questionnaire.plan`).
 
     Parameters
     ----------

@@ -30,6 +30,7 @@ from sfumato.errors import InvalidInput, LimitExceeded, UnknownLabel
 from sfumato.estimation.documents import ESTIMATES, VERSION, read_estimate
 from sfumato.estimation.forms import LinearForms
 from sfumato.estimation.linear import check_confidence
+from sfumato.estimation.marginals import MarginalValues, marginal_of_frequencies
 from sfumato.estimation.sources import FrequencyEstimate, frequency_of
 from sfumato.mechanisms import Fit, Mechanism, SamplingDistribution, ScoreLaw, confidence_limits
 
@@ -329,6 +330,10 @@ class Estimate(LinearForms, FrozenData, Result):
     def _covariance_for_sums(self) -> Floats:
         """The covariance of the frequencies that errors of sums are computed from."""
         return self._covariance_at(self._distribution_for_sums)
+
+    def _marginal(self, axes: Sequence[int]) -> MarginalValues:
+        p = self._distribution_for_sums
+        return marginal_of_frequencies(self.estimator, self.unbiased, p, self.n, self.domain.shape, axes)
 
     def influence(self, fraction: float) -> Floats:
         """Return the largest change of each unbiased frequency that dishonest reports can cause.

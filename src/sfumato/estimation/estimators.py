@@ -7,7 +7,7 @@ from collections import OrderedDict
 
 import numpy as np
 
-from sfumato.mechanisms import Estimator, Mechanism, NotIdentifiable, efficient_estimator
+from sfumato.mechanisms import Estimator, Mechanism, NotIdentifiable, efficient_estimator, identifies_answers
 from sfumato.questions import Question
 
 __all__ = ["check_estimable", "estimator_of"]
@@ -19,7 +19,7 @@ _MOST_BYTES = 2**28
 def check_estimable(mechanism: Mechanism, question: Question | None = None) -> None:
     """Raise InvalidInput unless the reports of a mechanism determine all frequencies, or the answers to a question."""
     estimator = mechanism.estimator
-    if estimator.is_complete or (question is not None and estimator.identifies(question.matrix())):
+    if estimator.is_complete or (question is not None and identifies_answers(estimator, question)):
         return
     must, hint = "distinguish all values in its reports", "Use a mechanism that was designed for all frequencies."
     if question is not None:

@@ -16,10 +16,20 @@ from sfumato.estimation.answers import Answers
 from sfumato.estimation.binning import largest_rounding
 from sfumato.estimation.distributions import DistributionEstimate, distribution_of
 from sfumato.estimation.linear import LawSource, LinearEstimate, reduced_weights
+from sfumato.estimation.marginals import MarginalTables, MarginalValues
 from sfumato.estimation.quantiles import QuantileEstimate
 from sfumato.estimation.sources import FrequencySource, MeanSource, ShareSource
 from sfumato.mechanisms import SamplingDistribution
-from sfumato.questions import Mean, Quantiles, Question, check_order, numeric_labels, positions_between, read_question
+from sfumato.questions import (
+    Marginals,
+    Mean,
+    Quantiles,
+    Question,
+    check_order,
+    numeric_labels,
+    positions_between,
+    read_question,
+)
 
 if TYPE_CHECKING:
     from sfumato.estimation.estimates import Estimate
@@ -255,7 +265,8 @@ class LinearForms(ABC):
         -------
         Answers
             The answers with errors, intervals and covariance. It is a :class:`DistributionEstimate` for the question
-            :class:`Distribution`, and a :class:`QuantileAnswers` for :class:`Quantiles`.
+            :class:`Distribution`, a :class:`QuantileAnswers` for :class:`Quantiles`, and a :class:`MarginalTables` for
+            :class:`Marginals`.
 
         Raises
         ------
@@ -277,11 +288,53 @@ class LinearForms(ABC):
         self._require(fitted)
         return Answers.of(cast("Estimate", self), fitted)
 
+    def marginals(
+        self,
+        order: int | None = None,
+        *,
+        attributes: Iterable[str] | None = None,
+        tables: Iterable[str | Sequence[str]] | None = None,
+    ) -> MarginalTables:
+        """Estimate marginal tables of several attributes.
+
+        Parameters
+        ----------
+        order
+            The number of attributes of each table, by default 2: the tables of all pairs of attributes.
+        attributes
+            The attributes to combine, by default all of the domain.
+        tables
+            The tables to estimate, each as the names of its attributes, instead of ``order`` and ``attributes``.
+
+        Returns
+        -------
+        MarginalTables
+            The tables with errors and intervals. This is ``answers(Marginals(order, ...))``.
+
+        Raises
+        ------
+        InvalidInput
+            If the domain is not a product, or does not have the attributes.
+        NotIdentifiable
+            If the reports do not determine a table, such as pairs of attributes if each person reports one attribute.
+        """
+        tables_of_answers = self.answers(Marginals(order, attributes=attributes, tables=tables))
+        assert isinstance(tables_of_answers, MarginalTables)
+        return tables_of_answers
+
+    @abstractmethod
+    def _marginal(self, axes: Sequence[int]) -> MarginalValues:
+        """Return the estimate of one marginal table; raise NotIdentifiable if the reports do not determine it."""
+
     def _require(self, question: Question) -> None:
         """Raise NotIdentifiable unless the reports determine all answers to a question."""
-        if not self.estimator.is_complete:
-            for row in question.matrix():
+        if self.estimator.is_complete:
+            return
+        if question.axes is None:
+            for row in question.rows():
                 self._sum(row)
+        for axes in question.axes or ():
+            self._marginal(axes)
 
     def _weights(self, weights: Mapping[Any, float] | Sequence[float] | Floats) -> Floats:
         """Return weights as an array in domain order."""

@@ -18,6 +18,7 @@ from sfumato.estimation.documents import check_document, is_close, read_distribu
 from sfumato.estimation.estimates import Estimate
 from sfumato.estimation.estimators import estimator_of
 from sfumato.estimation.linear import LinearEstimate, check_confidence
+from sfumato.estimation.marginals import MarginalValues, marginal_of_counts
 from sfumato.mechanisms import Estimator, Mechanism, NotIdentifiable, mechanism_from_spec
 from sfumato.questions import numeric_labels
 
@@ -91,6 +92,10 @@ class MechanismEstimate(CompleteEstimate):
     @functools.cached_property
     def _distribution_for_sums(self) -> Floats:
         return self.estimator.distribution_for_sums(self.nearest, self.counts.counts / self.n, self.n)
+
+    def _marginal(self, axes: Sequence[int]) -> MarginalValues:
+        fractions, p = self.counts.counts / self.n, self._distribution_for_sums
+        return marginal_of_counts(self.estimator, fractions, self.n, self.domain.shape, axes, p)
 
     def _source(self) -> str:
         return f"mechanism={self.mechanism.name!r}"
@@ -289,6 +294,9 @@ class PartialEstimate(Estimate):
 
     def __repr__(self) -> str:
         return f"PartialEstimate(n={self.n}, values={len(self)}, method={self.method!r}, {self._source()})"
+
+    def _marginal(self, axes: Sequence[int]) -> MarginalValues:
+        return marginal_of_counts(self.estimator, self.counts.counts / self.n, self.n, self.domain.shape, axes)
 
     def _source(self) -> str:
         return f"mechanism={self.mechanism.name!r}"

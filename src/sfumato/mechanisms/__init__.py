@@ -58,6 +58,10 @@ from sfumato.mechanisms.draws import (
     RecordedDraws as RecordedDraws,
     RecordingDraws as RecordingDraws,
 )
+from sfumato.mechanisms.estimators.answers import (
+    answers_error as answers_error,
+    identifies_answers as identifies_answers,
+)
 from sfumato.mechanisms.estimators.base import (
     SamplingDistribution as SamplingDistribution,
     with_some_mass as with_some_mass,

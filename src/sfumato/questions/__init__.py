@@ -6,6 +6,7 @@ from sfumato.questions.marginals import (
     Marginals,
     cell_positions as cell_positions,
     marginal_sums as marginal_sums,
+    table_columns as table_columns,
 )
 from sfumato.questions.order import (
     check_order as check_order,

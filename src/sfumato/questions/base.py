@@ -124,20 +124,30 @@ class Question(ABC):
         """
         yield from self.matrix(prior)
 
-    def answers_of(self, frequencies: Floats) -> Floats:
+    @property
+    def axes(self) -> tuple[tuple[int, ...], ...] | None:
+        """The positions in the domain of the attributes of each marginal table, if the answers are such tables.
+
+        None for questions that are not about tables.
+        """
+        return None
+
+    def answers_of(self, frequencies: Floats, prior: Floats | None = None) -> Floats:
         """Return the answers W·p for known frequencies p.
 
         Parameters
         ----------
         frequencies
             The frequency of each value, shape (k,), in domain order.
+        prior
+            Expected frequencies in domain order, as for :meth:`matrix`.
 
         Returns
         -------
         numpy.ndarray
             One number per answer, in the order of :attr:`names`.
         """
-        return np.asarray(self.matrix() @ frequencies)
+        return np.asarray(self.matrix(prior) @ frequencies)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the question as a JSON-compatible dict; :meth:`from_dict` reads it.

@@ -9,15 +9,27 @@ from typing import Any
 
 import numpy as np
 
-from sfumato._core import Floats, Integers, check_keys, checked_count, quantity, read_items, read_list, read_string
+from sfumato._core import (
+    Floats,
+    Integers,
+    check_keys,
+    checked_count,
+    quantity,
+    read_items,
+    read_list,
+    read_string,
+    unused_name,
+)
 from sfumato.domain import Domain
 from sfumato.errors import Description, InvalidInput, LimitExceeded
 from sfumato.questions.base import Question
 
-__all__ = ["Marginals", "cell_positions", "marginal_sums"]
+__all__ = ["Marginals", "cell_positions", "marginal_sums", "table_columns"]
 
 #: Maximum number of entries of the matrix of the question; a larger one would take more than 0.5 GB.
 _LARGEST_MATRIX = 2**26
+#: Name of the column that states the table of a cell.
+_TABLE = "table"
 #: Maximum number of answers; tables with more cells than this cannot be read by a person.
 _MOST_CELLS = 10**6
 
@@ -142,7 +154,7 @@ class Marginals(Question):
             )
         return np.array(list(self.rows(prior))).reshape(answers, len(self.domain))
 
-    def answers_of(self, frequencies: Floats) -> Floats:
+    def answers_of(self, frequencies: Floats, prior: Floats | None = None) -> Floats:  # noqa: ARG002
         shape = self.domain.shape
         return np.concatenate([marginal_sums(frequencies, shape, axes) for axes in self._axes])
 
@@ -214,3 +226,24 @@ def marginal_sums(vector: Floats, shape: Sequence[int], axes: Sequence[int]) -> 
     others = tuple(axis for axis in range(len(shape)) if axis not in axes)
     sums = vector.reshape(shape).sum(axis=others)
     return np.asarray(sums.transpose(np.argsort(np.argsort(axes))).ravel())
+
+
+def table_columns(question: Marginals, numbers: Mapping[str, Floats]) -> dict[str, Any]:
+    """Return the columns of a result with one row per cell: the table, the value of each attribute, and numbers.
+
+    An attribute that is not in the table has the value None.
+    """
+    factors = question.domain.factors
+    used = [name for name in factors if any(name in names for names in question.tables)]
+    columns: dict[str, list[Any]] = {name: [] for name in used}
+    tables: list[str] = []
+    for names in question.tables:
+        for labels in itertools.product(*(factors[name].labels for name in names)):
+            tables.append(" × ".join(names))
+            of_cell = dict(zip(names, labels, strict=True))
+            for name in used:
+                columns[name].append(of_cell.get(name))
+    named: dict[str, Any] = {_TABLE: tables}
+    for name in used:
+        named[unused_name(name, {_TABLE, *numbers, *named})] = columns[name]
+    return {**named, **numbers}

@@ -5,35 +5,28 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato._core import Floats, import_late
-from sfumato.mechanisms import Mechanism, NotIdentifiable
+from sfumato.mechanisms import Mechanism, NotIdentifiable, answers_error
+from sfumato.questions import Question
 
 __all__ = ["error_of_answers", "worst_error_of_answers"]
 
-#: Number of answers up to which variances are computed one by one, without the covariance of all frequencies.
-_FEW = 16
 
-
-def error_of_answers(mechanism: Mechanism, rows: Floats, prior: Floats) -> float:
+def error_of_answers(mechanism: Mechanism, question: Question, prior: Floats) -> float:
     """Return the sum of the variances of the answers from one report at p; infinite if one is not identified."""
     try:
-        estimator = mechanism.estimator
+        return answers_error(mechanism.estimator, question, prior)
     except NotIdentifiable:
         return np.inf
-    if not estimator.identifies(rows):
-        return np.inf
-    if len(rows) <= _FEW or not estimator.is_complete:
-        return float(sum(estimator.variance(row, prior) for row in rows))
-    return float(np.einsum("ij,ij->", rows @ estimator.covariance(prior), rows))
 
 
-def worst_error_of_answers(mechanism: Mechanism, rows: Floats) -> float:
+def worst_error_of_answers(mechanism: Mechanism, question: Question) -> float:
     """Return the greatest sum of the variances of the answers from one report, over all distributions of values."""
-    size = len(mechanism.domain)
-    moments = np.array([error_of_answers(mechanism, rows, axis) for axis in np.eye(size)])
+    size, rows = len(mechanism.domain), question.matrix()
+    moments = np.array([error_of_answers(mechanism, question, axis) for axis in np.eye(size)])
     if not np.isfinite(moments).all():
         return np.inf
     worst = _worst_distribution(moments + np.sum(rows**2, axis=0), rows)
-    return error_of_answers(mechanism, rows, worst)
+    return error_of_answers(mechanism, question, worst)
 
 
 def _worst_distribution(moments: Floats, rows: Floats) -> Floats:

@@ -296,8 +296,9 @@ class Estimation(Goal):
         float
             The expected squared l2 error of all answers. For n reports, divide it by n.
         """
-        answers = self.answers(prior)
-        return mechanism.risk(1, prior) if answers is None else error_of_answers(mechanism, answers, prior)
+        if self.question is None:
+            return mechanism.risk(1, prior)
+        return error_of_answers(mechanism, self.question, prior)
 
     def bound(self, optimum: float, slice_: Slice, prior: Floats) -> float:  # noqa: ARG002
         return np.inf if slice_.merges and slice_.answers is None else optimum
@@ -341,9 +342,10 @@ class WorstEstimation(Estimation):
     def answers(self, prior: Floats) -> Floats | None:  # noqa: ARG002
         return None if self.question is None else self.question.matrix()
 
-    def error_of(self, mechanism: Mechanism, prior: Floats) -> float:
-        answers = self.answers(prior)
-        return mechanism.worst_risk(1) if answers is None else worst_error_of_answers(mechanism, answers)
+    def error_of(self, mechanism: Mechanism, prior: Floats) -> float:  # noqa: ARG002
+        if self.question is None:
+            return mechanism.worst_risk(1)
+        return worst_error_of_answers(mechanism, self.question)
 
 
 class SumGoal(Goal):

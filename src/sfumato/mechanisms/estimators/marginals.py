@@ -147,6 +147,22 @@ class MarginalEstimator(ABC):
             As for :meth:`covariance`.
         """
 
+    def second_moments_inside(self, cells: Integers) -> Floats:
+        """Return the mean squared score of each cell for people in the cell, whose values are equally frequent.
+
+        Parameters
+        ----------
+        cells
+            The number of the cell of every value of the whole domain, in domain order.
+
+        Returns
+        -------
+        ndarray
+            One mean per cell, at least 1, because the mean score of people in the cell is 1.
+        """
+        inside = ((cells == cell) / np.count_nonzero(cells == cell) for cell in range(self.size))
+        return np.array([self.variances(p)[cell] + 1.0 for cell, p in enumerate(inside)])
+
     def squared_error(self, p: Floats) -> float:
         """Return the expected squared error of one report, summed over the cells.
 
@@ -212,6 +228,10 @@ class ScoreMarginal(HistogramMarginal):
 
     def squares(self, law: Floats) -> Floats:
         return np.asarray(self._scores**2 @ law)
+
+    def second_moments_inside(self, cells: Integers) -> Floats:
+        inside = ((cells == cell) / np.count_nonzero(cells == cell) for cell in range(self.size))
+        return np.array([scores**2 @ self._law(p) for scores, p in zip(self._scores, inside, strict=True)])
 
     def products(self, law: Floats) -> Floats:
         return np.asarray((self._scores * law) @ self._scores.T)

@@ -1,0 +1,293 @@
+"""How two attributes depend on each other: odds ratio and Cramér's V, with intervals that stay honest near 0."""
+
+from __future__ import annotations
+
+import functools
+import math
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from sfumato._core import Floats, FrozenData, Result, percent, quantity
+from sfumato.errors import Description, InvalidInput, NoAnswer
+from sfumato.estimation.linear import check_confidence
+from sfumato.randomness import insecure_generator
+
+if TYPE_CHECKING:
+    from sfumato.estimation.cross_tables import CrossTable
+
+__all__ = ["Association", "CramersV", "OddsRatio"]
+
+#: Number of draws of the errors of a table, with a fixed seed.
+_DRAWS = 20_000
+#: Standard errors by which the share of every row and column must exceed 0 for Cramér's V.
+_LEAST_SHARE = 2.0
+#: Precision of the limits of Cramér's V.
+_PRECISION = 1e-6
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Association(FrozenData, Result):
+    """Base class of measures of the association between the two attributes of a cross-table.
+
+    Parameters
+    ----------
+    table
+        The table of both attributes. Measures use its unbiased frequencies and their covariance.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> people = sf.Domain.product(sex=sf.Domain(["f", "m"]), smokes=sf.Domain(["yes", "no"]))
+    >>> mechanism = sf.mechanisms.RandomizedResponse(people, 3)
+    >>> reports = [0] * 300 + [1] * 200 + [2] * 100 + [3] * 400
+    >>> table = sf.cross_table(sf.estimate(mechanism, sf.aggregate(mechanism, reports)))
+    >>> print(table.odds_ratio())
+    odds ratio of sex and smokes: 10.3 (95% interval 7.05 to 16.8)
+    >>> print(table.cramers_v())
+    Cramér's V of sex and smokes: 0.498 (95% interval 0.43 to 0.569)
+    """
+
+    table: CrossTable
+
+    #: Name of the measure in tables and messages.
+    measure: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def value(self) -> float:
+        """The estimate of the measure."""
+
+    @property
+    @abstractmethod
+    def p_value(self) -> float:
+        """The p-value of the null hypothesis that the attributes are independent."""
+
+    @abstractmethod
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Return the lower and upper confidence limits of the measure.
+
+        Parameters
+        ----------
+        confidence
+            Confidence level, above 0 and below 1.
+
+        Returns
+        -------
+        tuple of float
+            The lower and the upper limit.
+        """
+
+    @functools.cached_property
+    def _cells(self) -> Floats:
+        """The unbiased frequencies of the table."""
+        return self.table.unbiased
+
+    def _columns(self, confidence: float = 0.95) -> Mapping[str, Sequence[Any]]:
+        low, high = self.interval(confidence)
+        columns: dict[str, Sequence[Any]] = {"measure": [self.measure], "value": [self.value]}
+        return {**columns, "low": [low], "high": [high], "p_value": [self.p_value]}
+
+    def _title(self) -> str:
+        return f"{self.measure} of {' and '.join(self.table.questions)}, {quantity(self.table.estimate.n, 'report')}"
+
+    def __str__(self) -> str:
+        low, high = (f"{limit:.3g}" for limit in self.interval())
+        questions = " and ".join(self.table.questions)
+        return f"{self.measure} of {questions}: {self.value:.3g} ({percent(0.95)} interval {low} to {high})"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(value={self.value:.6g}, n={self.table.estimate.n})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OddsRatio(Association):
+    """The odds ratio p₁₁·p₂₂/(p₁₂·p₂₁) of a table of two by two cells; 1 if the attributes are independent.
+
+    Parameters
+    ----------
+    table
+        The table of both attributes, with two rows and two columns.
+
+    Notes
+    -----
+    Randomized reports may give a cell an estimate near 0 or below, where the logarithm of the ratio does not exist. The
+    interval therefore inverts a test of both products (Fieller 1954). It has all ratios ψ at which the difference
+    A - ψ·B, of unbiased estimates of p₁₁·p₂₂ and p₁₂·p₂₁, is within z standard errors of 0. The upper limit is infinite
+    if B may be 0. The estimate is not a number if both products are estimated at 0 or below.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> people = sf.Domain.product(sex=sf.Domain(["f", "m"]), smokes=sf.Domain(["yes", "no"]))
+    >>> mechanism = sf.mechanisms.RandomizedResponse(people, 3)
+    >>> counts = sf.Aggregate(mechanism.hash, 1000, [300, 200, 100, 400])
+    >>> low, high = sf.cross_table(sf.estimate(mechanism, counts)).odds_ratio().interval(0.9)
+    >>> round(low, 1), round(high, 1)
+    (7.5, 15.4)
+    """
+
+    measure: ClassVar[str] = "odds ratio"
+
+    def __post_init__(self) -> None:
+        if self._cells.shape != (2, 2):
+            rows, columns = self._cells.shape
+            got = Description(f"{rows} by {columns} cells")
+            hint = "Use cramers_v() for larger tables."
+            raise InvalidInput("odds_ratio", "the table", "have two rows and two columns", got, hint=hint)
+
+    @functools.cached_property
+    def _moments(self) -> tuple[float, float, float, float, float]:
+        """Unbiased estimates of both products, their variances and covariance."""
+        cells, covariance = self._cells.ravel(), self.table.covariance
+        gradients = np.array([[cells[3], 0, 0, cells[0]], [0, cells[2], cells[1], 0]])
+        first = gradients @ covariance @ gradients.T
+        pairs = ((0, 3), (1, 2))
+        products = [float(cells[x] * cells[y] - covariance[x, y]) for x, y in pairs]
+        # The variance of a product of two uncertain numbers is positive even if both are estimated at 0.
+        least = [float(covariance[x, x] * covariance[y, y] + covariance[x, y] ** 2) for x, y in pairs]
+        variances = [max(float(first[i, i]), least[i]) for i in range(2)]
+        return products[0], products[1], variances[0], variances[1], float(first[0, 1])
+
+    @property
+    def value(self) -> float:
+        """The ratio of the unbiased products; infinite if the second is not positive, NaN if neither is."""
+        first, second, *_ = self._moments
+        if second > 0:
+            return max(first, 0.0) / second
+        return math.inf if first > 0 else math.nan
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        check_confidence(confidence)
+        first, second, variance, other, covariance = self._moments
+        squared = NormalDist().inv_cdf((1 + confidence) / 2) ** 2
+        # Ratios ψ with a·ψ² - 2b·ψ + c ≤ 0.
+        a, b, c = second**2 - squared * other, first * second - squared * covariance, first**2 - squared * variance
+        root = math.sqrt(max(b * b - a * c, 0.0))
+        if a > 0:
+            return max((b - root) / a, 0.0), max((b + root) / a, 0.0)
+        if a == 0 or b * b < a * c:
+            return 0.0, math.inf
+        lower, upper = sorted(((b - root) / a, (b + root) / a))
+        return (0.0 if lower >= 0 else max(upper, 0.0)), math.inf
+
+    @property
+    def p_value(self) -> float:
+        """The p-value of the null hypothesis that the odds ratio is 1."""
+        first, second, variance, other, covariance = self._moments
+        deviation = math.sqrt(max(variance + other - 2 * covariance, 0.0))
+        return 2 * NormalDist().cdf(-abs(first - second) / deviation) if deviation else float(first == second)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CramersV(Association):
+    """Cramér's V of a table: 0 if the attributes are independent, 1 if one of them determines the other.
+
+    Parameters
+    ----------
+    table
+        The table of both attributes, with two or more rows and columns.
+
+    Notes
+    -----
+    V² = Σ (p_ij - p_i·p_j)²/(p_i·p_j)/(m - 1) with m the smaller number of rows and columns. Its plug-in estimate is
+    biased upwards by the noise of the reports. The expected noise is subtracted here, and negative results become 0.
+
+    The interval inverts a test. Under the null hypothesis that V has a given value, the deviations from independence
+    are normal with the covariance of the table, and point in the estimated direction. The distribution of the plug-in
+    statistic is drawn 20,000 times with a fixed seed. The lower limit is 0 if independence is not rejected.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> people = sf.Domain.product(sex=sf.Domain(["f", "m"]), age=sf.Domain(["young", "middle", "old"]))
+    >>> mechanism = sf.mechanisms.RandomizedResponse(people, 3)
+    >>> counts = sf.Aggregate(mechanism.hash, 1000, [200, 200, 100, 190, 210, 100])
+    >>> measure = sf.cross_table(sf.estimate(mechanism, counts)).cramers_v()
+    >>> round(measure.value, 2), measure.interval()[0], measure.p_value > 0.5
+    (0.0, 0.0, True)
+    """
+
+    measure: ClassVar[str] = "Cramér's V"
+
+    def __post_init__(self) -> None:
+        if min(self._cells.shape) < 2:
+            got = Description("a single row or column")
+            raise InvalidInput("cramers_v", "the table", "have two or more rows and columns", got)
+
+    @functools.cached_property
+    def _parts(self) -> tuple[float, float, Floats, Floats]:
+        """The statistic Σ deviation²/(p_i·p_j), its expected noise, and draws of the noise along and in total.
+
+        If independence is violated by φ, the statistic is φ² + 2·φ·(noise along) + (noise in total).
+        """
+        cells, covariance = self._cells, self.table.covariance
+        rows, columns = cells.shape
+        unit = np.eye(rows * columns).reshape(rows, columns, -1)
+        of_rows, of_columns = unit.sum(axis=1), unit.sum(axis=0)
+        shares = [cells.sum(axis=1), cells.sum(axis=0)]
+        for weights, share, name in zip((of_rows, of_columns), shares, self.table.questions, strict=True):
+            errors = np.sqrt(np.einsum("ij,jk,ik->i", weights, covariance, weights))
+            if (share <= _LEAST_SHARE * errors).any():
+                raise NoAnswer(
+                    f"the share of a value of {name!r} is not clearly above 0, so Cramér's V is not determined. Merge "
+                    "rare values, or collect more reports."
+                )
+        # The deviations p_ij - p_i·p_j, without the bias of the product, and their covariance to first order.
+        product_bias = of_rows @ covariance @ of_columns.T
+        deviations = (cells - np.outer(*shares) + product_bias).ravel()
+        jacobian = unit - shares[1][None, :, None] * of_rows[:, None] - shares[0][:, None, None] * of_columns[None]
+        scale = 1 / np.sqrt(np.outer(*shares).ravel())
+        scaled = scale[:, None] * jacobian.reshape(rows * columns, -1)
+        sizes, directions = np.linalg.eigh(scaled @ covariance @ scaled.T)
+        sizes = np.sqrt(np.maximum(sizes, 0.0))
+        point = directions.T @ (scale * deviations)
+        statistic = float(point @ point)
+        along = point / math.sqrt(statistic) if statistic > 0 else np.zeros(len(point))
+        normal = insecure_generator(len(point)).standard_normal((_DRAWS, len(point))) * sizes
+        return statistic, float(sizes @ sizes), normal @ along, np.sum(normal**2, axis=1)
+
+    @property
+    def _greatest(self) -> float:
+        """The square root of the greatest statistic, at which V is 1."""
+        return math.sqrt(min(self._cells.shape) - 1)
+
+    @property
+    def value(self) -> float:
+        """The estimate, in [0, 1]: the square root of the statistic without its expected noise."""
+        statistic, noise, _, _ = self._parts
+        return min(math.sqrt(max(statistic - noise, 0.0)) / self._greatest, 1.0)
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        check_confidence(confidence)
+        statistic, _, along, total = self._parts
+        alpha = (1 - confidence) / 2
+
+        def tail(size: float) -> float:
+            return float(np.mean(size**2 + 2 * size * along + total >= statistic))
+
+        low = 0.0 if tail(0.0) >= alpha else self._first(lambda size: tail(size) >= alpha)
+        # A statistic below the median of pure noise says no more about V than the median does.
+        bound = max(statistic, float(np.median(total)))
+        high = self._first(lambda size: float(np.mean(size**2 + 2 * size * along + total <= bound)) < alpha)
+        return low / self._greatest, high / self._greatest
+
+    def _first(self, holds: Any) -> float:
+        """Return the least size of the deviations at which a condition holds; the greatest possible if none does."""
+        low, high = 0.0, self._greatest
+        if not holds(high):
+            return high
+        while high - low > _PRECISION:
+            middle = (low + high) / 2
+            low, high = (low, middle) if holds(middle) else (middle, high)
+        return (low + high) / 2
+
+    @property
+    def p_value(self) -> float:
+        """The p-value of independence: the share of draws of pure noise that reach the statistic, at least 1/20,001."""
+        statistic, _, _, total = self._parts
+        return (1 + int(np.count_nonzero(total >= statistic))) / (_DRAWS + 1)

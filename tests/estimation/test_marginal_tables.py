@@ -1,0 +1,316 @@
+"""Marginal tables: sums of frequencies with their errors, consistent tables, associations, documents."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato._core import Floats
+from sfumato.errors import InvalidInput, NoAnswer, UnknownLabel
+from sfumato.estimation import Answers, ConsistentTables, CrossTable, MarginalTables
+from sfumato.estimation.consistency import _Average
+from sfumato.mechanisms import (
+    HadamardResponse,
+    Mechanism,
+    ProductMechanism,
+    RandomizedResponse,
+    SubsetSelection,
+    UnaryEncoding,
+)
+
+PEOPLE = sf.Domain.product(sex=sf.Domain(["f", "m"]), race=sf.Domain(["a", "b", "c"]), old=sf.Domain([False, True]))
+TRUTH = np.array([5.0, 1, 3, 2, 4, 1, 2, 2, 1, 3, 1, 5]) / 30
+
+MECHANISMS: dict[str, Callable[[], Mechanism]] = {
+    "joint response": lambda: RandomizedResponse(PEOPLE, 2),
+    "joint subsets": lambda: SubsetSelection(PEOPLE, 2),
+    "joint bits": lambda: UnaryEncoding(PEOPLE, 2),
+    "joint hadamard": lambda: HadamardResponse(PEOPLE, 2),
+    "split": lambda: ProductMechanism(PEOPLE, [RandomizedResponse(sf.Domain.range(size), 1) for size in PEOPLE.shape]),
+}
+
+
+def estimated(mechanism: Mechanism, n: int = 5000, seed: int = 3) -> sf.Estimate:
+    """Estimate from the reports of people with the true frequencies."""
+    values = [label for label, share in zip(PEOPLE.labels, TRUTH, strict=True) for _ in range(round(share * n))]
+    reports = sf.privatize(mechanism, values, stream=sf.InsecureSeeded(seed))
+    return sf.estimate(mechanism, sf.aggregate(mechanism, reports))
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_cells_are_sums_of_frequencies_with_the_errors_of_sums(name: str) -> None:
+    estimate = estimated(MECHANISMS[name]())
+    for question in (sf.Marginals(1), sf.Marginals(2), sf.Marginals(tables=[("old", "sex"), "race"])):
+        tables = estimate.answers(question)
+        assert isinstance(tables, MarginalTables)
+        rows = question.checked(PEOPLE).matrix()
+        np.testing.assert_allclose(tables.values, rows @ estimate.unbiased, atol=1e-12)
+        sums = [estimate.linear(row) for row in rows]
+        # A share of half of the values or more is estimated from the other half, so its bits have another error.
+        few = rows.sum(axis=1) < len(PEOPLE) / 2
+        expected = np.array([number.standard_error for number in sums])
+        np.testing.assert_allclose(tables.standard_errors[few], expected[few], rtol=1e-6)
+        chosen = np.flatnonzero(few)[:2]
+        limits = np.array([sums[row].interval() for row in chosen])
+        np.testing.assert_allclose(np.stack(tables.interval(), axis=1)[chosen], limits, atol=0.05 * expected.max())
+
+
+def test_intervals_of_all_cells_together_are_wider() -> None:
+    tables = estimated(MECHANISMS["split"]()).marginals()
+    low, high = tables.interval(0.9)
+    least, greatest = tables.interval(0.9, simultaneous=True)
+    assert (least <= low).all()
+    assert (high <= greatest).all()
+    assert (greatest - least > high - low).any()
+    assert ((low >= 0) & (high <= 1)).all()
+
+
+@pytest.mark.slow
+def test_intervals_cover_the_true_share() -> None:
+    """500 estimates; the number of intervals that miss is outside the limits with probability below 1e-6."""
+    mechanism = MECHANISMS["joint response"]()
+    law = mechanism.estimator.expected_counts(TRUTH)
+    generator = np.random.default_rng(8)
+    row = sf.Marginals(tables=[("sex", "old")]).checked(PEOPLE).matrix()[1]
+    covered = narrow = 0
+    for _ in range(500):
+        counts = sf.Aggregate(mechanism.hash, 3000, generator.multinomial(3000, law))
+        tables = sf.estimate(mechanism, counts).marginals(tables=[("sex", "old")])
+        for level, half in ((0.95, False), (0.8, True)):
+            low, high = tables.interval(level)
+            inside = bool(low[1] <= row @ TRUTH <= high[1])
+            narrow += inside and half
+            covered += inside and not half
+    margin = 4.9 * math.sqrt(500 * 0.95 * 0.05)
+    assert abs(covered - 475) <= margin
+    assert abs(narrow - 475) > margin
+
+
+def test_keys_select_tables_and_cells() -> None:
+    estimate = estimated(MECHANISMS["joint response"]())
+    tables = estimate.marginals()
+    pair = tables["race", "sex"]
+    assert isinstance(pair, CrossTable)
+    assert pair.questions == ("race", "sex")
+    np.testing.assert_allclose(pair.frequencies.ravel(), estimate.marginals(tables=[("race", "sex")]).values)
+    np.testing.assert_allclose(pair.standard_errors.ravel() ** 2, np.diag(pair.covariance), rtol=1e-9)
+    one = tables["race"]
+    assert one.tables == (("race",),)
+    np.testing.assert_allclose(one.values, pair.frequencies.sum(axis=1))
+    assert tables["sex=f, race=b"].value == pytest.approx(float(pair.frequencies[1, 0]))
+    assert tables["race", "sex", "old"].tables == (("race", "sex", "old"),)
+    for key in ("age", ("sex", "sex"), (), "sex=f, race=z"):
+        with pytest.raises(UnknownLabel, match="be one or several of the attributes 'sex', 'race', 'old'"):
+            tables[key]
+
+
+def test_tables_are_data() -> None:
+    estimate = estimated(MECHANISMS["joint response"]())
+    tables = estimate.marginals(tables=["old", ("sex", "race")])
+    again = Answers.from_dict(json.loads(json.dumps(tables.to_dict())))
+    assert again == tables
+    frame = tables.to_pandas()
+    assert list(frame.columns) == ["table", "sex", "race", "old", "frequency", "standard_error", "low", "high"]
+    assert frame["table"].tolist() == ["old"] * 2 + ["sex × race"] * 6
+    assert frame["race"].isna().tolist() == [True] * 2 + [False] * 6
+    assert frame["race"].tolist()[2:] == list("abcabc")
+    assert tables.to_arrow().num_rows == len(tables) == 8
+    assert "8 cells in 2 tables, 5,000 reports" in str(tables)
+    consistent = tables.consistent()
+    assert ConsistentTables.from_dict(json.loads(json.dumps(consistent.to_dict()))) == consistent
+    assert consistent.to_arrow().num_rows == 8
+    assert list(tables.consistent(nonnegative=True).to_pandas().columns) == ["table", "sex", "race", "old", "frequency"]
+    assert tables.plot() is not None
+
+
+def test_attributes_with_names_of_columns_are_renamed() -> None:
+    domain = sf.Domain.product(table=sf.Domain.range(2), low=sf.Domain.range(2))
+    mechanism = RandomizedResponse(domain, 2)
+    frame = sf.estimate(mechanism, sf.Aggregate(mechanism.hash, 10, np.array([4, 3, 2, 1]))).marginals().to_pandas()
+    assert list(frame.columns) == ["table", "table_value", "low_value", "frequency", "standard_error", "low", "high"]
+
+
+# -- consistent tables -------------------------------------------------------------------------------------
+
+TABLES = [[(0, 1), (0, 2), (1, 2)], [(1, 0), (2,), (2, 0)], [(0, 1, 2), (2, 1)], [(0,), (1,), (0, 1)]]
+
+
+def weighted_projection(tables: Sequence[tuple[int, ...]], weights: Sequence[float], cells: Floats) -> Floats:
+    """Return the nearest tables of any signed distribution, by least squares over the distributions."""
+    question = sf.Marginals(tables=[[list(PEOPLE.factors)[axis] for axis in axes] for axes in tables]).checked(PEOPLE)
+    rows = question.matrix()
+    scale = np.sqrt(np.repeat(weights, [math.prod(PEOPLE.shape[axis] for axis in axes) for axes in tables]))
+    # A distribution is 1/12 plus directions that sum to zero.
+    directions = np.eye(12)[:, 1:] - np.eye(12)[:, :1]
+    start = rows @ np.full(12, 1 / 12)
+    steps = np.linalg.lstsq(scale[:, None] * (rows @ directions), scale * (cells - start), rcond=None)[0]
+    return np.asarray(start + rows @ directions @ steps)
+
+
+@pytest.mark.parametrize("tables", TABLES)
+def test_consistent_tables_are_the_weighted_least_squares(tables: list[tuple[int, ...]]) -> None:
+    generator = np.random.default_rng(4)
+    weights = generator.uniform(0.5, 3, len(tables)).tolist()
+    average = _Average(PEOPLE.shape, tables, weights)
+    size = sum(math.prod(PEOPLE.shape[axis] for axis in axes) for axes in tables)
+    cells = generator.normal(size=size)
+    result = average(cells)
+    np.testing.assert_allclose(result, weighted_projection(tables, weights, cells), atol=1e-10)
+    np.testing.assert_allclose(average(result), result, atol=1e-12)
+    # Averaging is linear and keeps true tables, so it is unbiased.
+    names = [[list(PEOPLE.factors)[axis] for axis in axes] for axes in tables]
+    true = sf.Marginals(tables=names).checked(PEOPLE).answers_of(TRUTH)
+    np.testing.assert_allclose(average(true), true, atol=1e-12)
+    np.testing.assert_allclose(average(true + 0.1 * (cells - true)), true + 0.1 * (result - true), atol=1e-12)
+
+
+@pytest.mark.parametrize("tables", TABLES[:2])
+def test_tables_without_negative_cells_are_the_nearest(tables: list[tuple[int, ...]]) -> None:
+    generator = np.random.default_rng(5)
+    average = _Average(PEOPLE.shape, tables, [1.0] * len(tables))
+    names = [[list(PEOPLE.factors)[axis] for axis in axes] for axes in tables]
+    question = sf.Marginals(tables=names).checked(PEOPLE)
+    cells = question.answers_of(TRUTH) + generator.normal(scale=0.15, size=len(question.names))
+    nearest = average.without_negative_cells(cells)
+    assert nearest.min() >= 0
+    assert average(cells).min() < 0
+    np.testing.assert_allclose(average(nearest), nearest, atol=1e-9)
+    for _ in range(50):  # no distribution lies beyond the plane through the nearest tables
+        other = question.answers_of(generator.dirichlet(np.full(12, 0.3)))
+        assert (cells - nearest) @ (other - nearest) <= 1e-8
+
+
+def test_totals_of_bits_become_one_and_their_errors_shrink() -> None:
+    tables = estimated(MECHANISMS["joint bits"]()).marginals()
+    consistent = tables.consistent()
+    sums = [consistent[names].sum() for names in tables.tables]
+    np.testing.assert_allclose(sums, 1.0, atol=1e-12)
+    assert (consistent.standard_errors < tables.standard_errors).all()
+    np.testing.assert_allclose(consistent["old", "sex"], consistent["sex", "old"].T)
+    np.testing.assert_allclose(consistent["sex", "race"].sum(axis=1), consistent["sex", "old"].sum(axis=1), atol=1e-12)
+    with pytest.raises(UnknownLabel, match="be one of"):
+        consistent["sex"]
+    with pytest.raises(NoAnswer, match="biased and have no standard errors"):
+        _ = tables.consistent(nonnegative=True).standard_errors
+
+
+def test_tables_that_agree_already_stay_as_they_are() -> None:
+    tables = estimated(MECHANISMS["split"]()).marginals()
+    np.testing.assert_allclose(tables.consistent().values, tables.values, atol=1e-12)
+    np.testing.assert_allclose(tables.consistent().standard_errors, tables.standard_errors, rtol=1e-6)
+
+
+# -- associations ------------------------------------------------------------------------------------------
+
+
+def table_of(cells: Sequence[Sequence[float]], n: int = 20_000, epsilon: Any = 4) -> CrossTable:
+    """The cross-table whose counts are the expected ones, rounded."""
+    array = np.array(cells)
+    domain = sf.Domain.product(a=sf.Domain.range(array.shape[0]), b=sf.Domain.range(array.shape[1]))
+    mechanism = RandomizedResponse(domain, epsilon)
+    counts = np.floor(n * mechanism.estimator.expected_counts(array.ravel())).astype(np.int64)
+    counts[0] += n - counts.sum()
+    return sf.cross_table(sf.estimate(mechanism, sf.Aggregate(mechanism.hash, n, counts)))
+
+
+def test_the_odds_ratio_of_clear_cells_is_that_of_the_logarithm() -> None:
+    table = table_of([[0.3, 0.2], [0.1, 0.4]])
+    ratio = table.odds_ratio()
+    assert ratio.value == pytest.approx(6, rel=1e-2)
+    low, high = ratio.interval()
+    gradient = np.array([1, -1, -1, 1]) / table.unbiased.ravel()
+    error = math.sqrt(gradient @ table.covariance @ gradient)
+    assert math.log(low) == pytest.approx(math.log(6) - 1.96 * error, abs=0.02)
+    assert math.log(high) == pytest.approx(math.log(6) + 1.96 * error, abs=0.02)
+    assert ratio.p_value < 1e-9
+    assert table_of([[0.25, 0.25], [0.25, 0.25]]).odds_ratio().p_value > 0.5
+
+
+@pytest.mark.parametrize(
+    ("cells", "value", "limits"),
+    [
+        ([[0.6, 0.0], [0.1, 0.3]], "large", (True, math.inf)),
+        ([[0.0, 0.6], [0.3, 0.1]], "zero", (False, None)),
+        ([[0.5, 0.0], [0.5, 0.0]], "unknown", (False, math.inf)),
+    ],
+)
+def test_empty_cells_have_honest_limits(cells: list[list[float]], value: str, limits: tuple[bool, Any]) -> None:
+    ratio = table_of(cells, n=2000, epsilon=1).odds_ratio()
+    low, high = ratio.interval()
+    assert (low > 0) == limits[0]
+    assert limits[1] is None or high == limits[1]
+    if value == "large":
+        assert ratio.value > 10
+    elif value == "zero":
+        assert ratio.value < 0.1
+    assert str(ratio).startswith("odds ratio of a and b")
+
+
+def test_cramers_v_is_near_the_truth_and_zero_for_independence() -> None:
+    cells = np.array([[0.25, 0.1, 0.05], [0.05, 0.15, 0.4]])
+    rows, columns = cells.sum(axis=1), cells.sum(axis=0)
+    true = math.sqrt(float(np.sum((cells - np.outer(rows, columns)) ** 2 / np.outer(rows, columns))))
+    measure = table_of(cells.tolist()).cramers_v()
+    low, high = measure.interval()
+    assert low < true < high
+    assert measure.value == pytest.approx(true, abs=0.01)
+    assert measure.p_value < 1e-3
+    independent = table_of(np.outer([0.4, 0.6], [0.2, 0.3, 0.5]).tolist()).cramers_v()
+    assert independent.interval()[0] == independent.value == 0
+    assert 0 < independent.interval()[1] < 0.05
+    assert independent.p_value > 0.5
+    assert list(measure.to_pandas().columns) == ["measure", "value", "low", "high", "p_value"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strength", [0.0, 0.05])
+def test_intervals_of_associations_cover(strength: float) -> None:
+    """300 tables; intervals with the stated 95% miss more often than the limit with probability below 1e-6."""
+    cells = np.array([[0.3 + strength, 0.3 - strength], [0.2 - strength, 0.2 + strength]])
+    rows, columns = cells.sum(axis=1), cells.sum(axis=0)
+    true_v = math.sqrt(float(np.sum((cells - np.outer(rows, columns)) ** 2 / np.outer(rows, columns))))
+    true_ratio = float(cells[0, 0] * cells[1, 1] / (cells[0, 1] * cells[1, 0]))
+    domain = sf.Domain.product(a=sf.Domain.range(2), b=sf.Domain.range(2))
+    mechanism = ProductMechanism(domain, [RandomizedResponse(sf.Domain.range(2), 1)] * 2)
+    law, generator = mechanism.estimator.expected_counts(cells.ravel()), np.random.default_rng(6)
+    missed = {"V": 0, "ratio": 0}
+    for _ in range(300):
+        counts = sf.Aggregate(mechanism.hash, 4000, generator.multinomial(4000, law))
+        table = sf.cross_table(sf.estimate(mechanism, counts))
+        for name, measure, true in (("V", table.cramers_v(), true_v), ("ratio", table.odds_ratio(), true_ratio)):
+            low, high = measure.interval()
+            missed[name] += not low - 1e-5 <= true <= high + 1e-5
+    assert max(missed.values()) <= 15 + 4.9 * math.sqrt(300 * 0.05 * 0.95)
+
+
+def test_associations_need_suitable_tables() -> None:
+    table = table_of([[0.3, 0.2, 0.1], [0.1, 0.2, 0.1]])
+    with pytest.raises(InvalidInput, match="two rows and two columns; got 2 by 3 cells"):
+        table.odds_ratio()
+    rare = table_of([[0.3, 0.3, 0.0], [0.2, 0.2, 0.0]], n=1000, epsilon=1).cramers_v()
+    with pytest.raises(NoAnswer, match="the share of a value of 'b' is not clearly above 0"):
+        _ = rare.value
+
+
+def test_tables_need_a_product() -> None:
+    mechanism = RandomizedResponse(sf.Domain.range(4), 1)
+    estimate = sf.estimate(mechanism, sf.aggregate(mechanism, [0, 1, 2]))
+    with pytest.raises(InvalidInput, match="be a product of attributes"):
+        estimate.marginals()
+
+
+def test_combined_estimates_have_tables() -> None:
+    first, second = (estimated(MECHANISMS[name](), seed=5) for name in ("joint response", "split"))
+    both = sf.combine([first, second])
+    tables = both.marginals()
+    rows = sf.Marginals().checked(PEOPLE).matrix()
+    np.testing.assert_allclose(tables.values, rows @ both.unbiased, atol=1e-12)
+    for error, row in itertools.islice(zip(tables.standard_errors, rows, strict=True), 4):
+        assert error == pytest.approx(both.linear(row).standard_error, rel=1e-6)
