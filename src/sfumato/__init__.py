@@ -22,10 +22,20 @@ from sfumato.auditing import (
     policy_region,
     verify,
 )
-from sfumato.collecting import Aggregate, aggregate, aggregate_files, aggregate_groups
+from sfumato.collecting import Aggregate, PairCounts, aggregate, aggregate_files, aggregate_groups, aggregate_pairs
 from sfumato.domain import Domain
 from sfumato.errors import SfumatoError
-from sfumato.estimation import Estimate, GroupedEstimate, combine, cross_table, estimate, estimate_groups, learn_prior
+from sfumato.estimation import (
+    Estimate,
+    GroupedEstimate,
+    WaveEstimates,
+    combine,
+    cross_table,
+    estimate,
+    estimate_groups,
+    estimate_waves,
+    learn_prior,
+)
 from sfumato.mechanisms import mechanism_from_spec, register
 from sfumato.policy import (
     Anything,
@@ -104,6 +114,7 @@ __all__ = [
     "Mean",
     "Metric",
     "Optimum",
+    "PairCounts",
     "Pairwise",
     "PerValue",
     "Plan",
@@ -123,10 +134,12 @@ __all__ = [
     "Simulation",
     "SquaredError",
     "Uniform",
+    "WaveEstimates",
     "Workload",
     "aggregate",
     "aggregate_files",
     "aggregate_groups",
+    "aggregate_pairs",
     "audit",
     "audit_priors",
     "audit_sampler",
@@ -137,6 +150,7 @@ __all__ = [
     "errors",
     "estimate",
     "estimate_groups",
+    "estimate_waves",
     "implies",
     "learn_prior",
     "load_policy",

@@ -5,12 +5,15 @@ from sfumato.collecting.batch import decode_batch, encode_batch
 from sfumato.collecting.file_counting import aggregate_files
 from sfumato.collecting.files import read_reports, write_reports
 from sfumato.collecting.groups import aggregate_groups
+from sfumato.collecting.pairs import PairCounts, aggregate_pairs
 
 __all__ = [
     "Aggregate",
+    "PairCounts",
     "aggregate",
     "aggregate_files",
     "aggregate_groups",
+    "aggregate_pairs",
     "decode_batch",
     "encode_batch",
     "read_reports",

@@ -2,6 +2,7 @@
 
 - :func:`estimate` estimates the frequencies of one collection.
 - :func:`estimate_groups` estimates them for each public group of people.
+- :func:`estimate_waves` estimates them for each wave of a repeated survey, with changes between waves.
 - :func:`combine` combines the estimates of cohorts that used different mechanisms.
 - :func:`learn_prior` derives a prior for the next collection.
 """
@@ -23,6 +24,7 @@ from sfumato.estimation.noise import EventEstimate, Events
 from sfumato.estimation.prior_learning import LearntPrior, learn_prior
 from sfumato.estimation.quantiles import QuantileAnswers, QuantileEstimate
 from sfumato.estimation.sources import FrequencyEstimate
+from sfumato.estimation.waves import WaveEstimates, WaveTable, estimate_waves
 from sfumato.mechanisms import Fit
 
 __all__ = [
@@ -48,10 +50,13 @@ __all__ = [
     "PartialEstimate",
     "QuantileAnswers",
     "QuantileEstimate",
+    "WaveEstimates",
+    "WaveTable",
     "combine",
     "cross_table",
     "estimate",
     "estimate_groups",
+    "estimate_waves",
     "information_privacy",
     "learn_prior",
 ]

@@ -403,6 +403,33 @@ class Mechanism(ABC):
         except NotIdentifiable:
             return None
 
+    @property
+    def keeps_answers(self) -> bool:
+        """Whether all reports about an unchanged value come from one stored answer; if not, they may be independent."""
+        return False
+
+    def shared_moments(self, u: Floats) -> Floats:
+        """Return the greatest second moment that the scores of two reports about an unchanged value can share.
+
+        The score φ(y) of a report y is the vector of frequencies estimated from y alone. Two reports share most if a
+        device sends the same report again. The reports of a memoized mechanism share only the permanent answer.
+
+        Parameters
+        ----------
+        u
+            The mass of each value, shape (k,), in domain order: the share of people who have the value both times.
+
+        Returns
+        -------
+        ndarray
+            Σ_x u(x)·E[φ_v(Y)·φ_v(Y') | x] for every value v and two reports Y and Y', shape (k,).
+        """
+        total = float(u.sum())
+        if total <= 0:
+            return np.zeros(len(u))
+        p = u / total
+        return total * np.maximum(self.estimator.variances(p) + p**2, 0.0)
+
     def design_distribution(self) -> Floats | None:
         """Return the distribution of values for which the least-squares weights of the estimator are chosen.
 

@@ -20,6 +20,7 @@ from sfumato.plotting.results import (
     plot_simulation,
 )
 from sfumato.plotting.style import save
+from sfumato.plotting.waves import plot_wave_table, plot_waves
 
 __all__ = [
     "plot_answers",
@@ -38,5 +39,7 @@ __all__ = [
     "plot_region",
     "plot_sampler_audit",
     "plot_simulation",
+    "plot_wave_table",
+    "plot_waves",
     "save",
 ]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sfumato._core import Integers, quantity
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
-from sfumato.mechanisms.reports.base import AGGREGATE_AGAIN, count_pieces
+from sfumato.mechanisms.reports.base import AGGREGATE_AGAIN, ReportFormat, count_pieces
 from sfumato.mechanisms.reports.bitmap import BitmapFormat
 
 __all__ = ["NestedFormat"]
@@ -64,6 +64,8 @@ class NestedFormat(BitmapFormat):
             in_high[order] += (members & high[:, :, None]).sum(axis=0, dtype=np.uint8).ravel()
             high_sums += high.sum(axis=0, dtype=np.uint8)
         return np.concatenate([in_high, in_all - in_high, high_sums])
+
+    indicators = ReportFormat.indicators  # the counts are not the bits
 
     def check_counts(self, n: int, counts: Integers) -> None:
         mechanism = self._mechanism

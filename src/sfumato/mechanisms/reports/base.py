@@ -253,6 +253,43 @@ class ReportFormat(ABC):
             Counts of earlier reports, or zeros: int64, shape (count_size,). The method increments them.
         """
 
+    def indicators(self, reports: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+        """Return the counts of each report alone.
+
+        Parameters
+        ----------
+        reports
+            Valid reports, as :meth:`validate` returned them.
+
+        Returns
+        -------
+        ndarray
+            One row per report, shape (n, count_size), with entries 0 and 1.
+        """
+        rows = np.zeros((len(reports), self.count_size), np.int64)
+        for number, row in enumerate(rows):
+            self.count(reports[number : number + 1], row)
+        return rows.astype(np.uint8)
+
+    def count_pairs(self, first: npt.NDArray[Any], second: npt.NDArray[Any], counts: Integers) -> None:
+        """Add pairs of reports of the same people to joint counts, in place.
+
+        Parameters
+        ----------
+        first
+            The first report of each person, as :meth:`validate` returned them.
+        second
+            The second report of each person, in the same order.
+        counts
+            Joint counts of earlier pairs, or zeros: int64, shape (count_size, count_size). Entry (i, j) is the number
+            of people whose first report increments count i and whose second report increments count j.
+        """
+        step = max(1, _PIECE_BYTES // self.count_size)
+        for start in range(0, len(first), step):
+            rows, columns = (self.indicators(part[start : start + step]) for part in (first, second))
+            # A product of doubles is exact, because no sum exceeds the number of rows.
+            counts += (rows.T.astype(np.float64) @ columns).astype(np.int64)
+
     def check_counts(self, n: int, counts: Integers) -> None:
         """Raise an error if n valid reports cannot have these counts.
 

@@ -67,6 +67,9 @@ class BitmapFormat(RowFormat):
         for piece in count_pieces(reports, counts):
             counts += bit_sums(piece, self.bits)
 
+    def indicators(self, reports: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+        return np.unpackbits(reports, axis=1, count=self.bits, bitorder="little")
+
 
 def bit_sums(rows: npt.NDArray[np.uint8], bits: int) -> Integers:
     """Return the number of rows with each bit set."""

@@ -63,3 +63,6 @@ class IndexFormat(ReportFormat):
             return
         for piece in count_pieces(reports, counts):
             counts += np.bincount(piece.astype(np.intp), minlength=len(counts))
+
+    def count_pairs(self, first: npt.NDArray[Any], second: npt.NDArray[Any], counts: Integers) -> None:
+        np.add.at(counts, (first.astype(np.intp), second.astype(np.intp)), 1)
