@@ -1227,7 +1227,7 @@ def test_a_document_may_leave_out_what_is_plain() -> None:
 
 VALUES = "document['values']"
 KINDS = "'values', 'size', 'low', 'edges', 'grid', 'product', 'file'"
-COMPANIONS = "'missing', 'high', 'bins', 'step', 'closed', 'out_of_range', 'order', 'column'"
+COMPANIONS = "'missing', 'high', 'bins', 'step', 'closed', 'out_of_range', 'order', 'column', 'delimiter', 'encoding'"
 
 
 @pytest.mark.parametrize(
@@ -1350,7 +1350,7 @@ def test_a_csv_file_holds_labels_in_a_column(tmp_path: Path) -> None:
             "document['file'][0], document['file'][2] must be distinct; got 'a'",
         ),
         (b"\n", {"file": "f.txt"}, "document['file'] must contain from 1 to 2**31 labels; got []"),
-        (b"\xff\xfe", {"file": "f.txt"}, "document['file'] must be UTF-8 text; got "),
+        (b"\xff\xfe", {"file": "f.txt"}, "f.txt: the file must have the encoding utf-8; got UTF-16 text"),
         (
             b"a",
             {"file": "g.txt"},
@@ -1378,14 +1378,14 @@ def test_a_csv_file_holds_labels_in_a_column(tmp_path: Path) -> None:
         (
             b"x,y\n1,2\n3\n",
             {"file": "f.csv", "column": "x"},
-            "document['file'], line 3, must have a label in the column; got ['3']",
+            "f.csv: line 3 must have 2 cells, one per column of the header; got 1 cell",
         ),
         (
             b"x,y\n,2\n",
             {"file": "f.csv", "column": "x"},
-            "document['file'], line 2, must have a label in the column; got ['', '2']",
+            "f.csv: line 2 must have a label in the column 'x'; got an empty cell",
         ),
-        (b'x\n"a" b\n', {"file": "f.csv"}, "document['file'] must be a well-formed CSV file ("),
+        (b'x\n"a" b\n', {"file": "f.csv"}, "f.csv: line 2 must be well-formed delimited text; got"),
         (
             b"a",
             {"file": "f.txt", "colunm": "x"},
@@ -1396,4 +1396,5 @@ def test_a_csv_file_holds_labels_in_a_column(tmp_path: Path) -> None:
 def test_bad_files_are_refused(tmp_path: Path, content: bytes, document: Any, message: str) -> None:
     for name in ("f.txt", "f.csv"):
         (tmp_path / name).write_bytes(content)
-    assert refusal(Domain.from_dict, document, base=tmp_path).startswith(f"Domain.from_dict: {message}")
+    subject = f"{tmp_path}/" if message.startswith("f.") else "Domain.from_dict: "
+    assert refusal(Domain.from_dict, document, base=tmp_path).startswith(f"{subject}{message}")

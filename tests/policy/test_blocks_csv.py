@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
 
@@ -89,8 +90,8 @@ def test_blocks_are_read(domain: sf.Domain, content: str, columns: Any, blocks: 
             "the columns of the values must be 1 column, one per part of a value;",
         ),
         ("place,d\n", {"value": 3}, "the column of the values must be the name of a column, or a list of names; got 3"),
-        ("", {}, "the header must leave one choice for the columns; got []"),
-        ('place,d\n"harbour,x\n', {}, "the file must be a well-formed CSV file"),
+        ("", {}, "the file must have a header line; got an empty file"),
+        ('place,d\n"harbour,x\n', {}, "line 2 must be well-formed delimited text; got a record that"),
     ],
 )
 def test_errors_name_the_file_and_the_line(content: str, columns: Any, message: str, tmp_path: Path) -> None:
@@ -103,7 +104,42 @@ def test_missing_files_and_other_encodings_are_named(tmp_path: Path) -> None:
     with pytest.raises(MissingFile, match=r"districts\.csv: the file must be a readable file"):
         sf.Blocks.from_csv(PLACES, tmp_path / "districts.csv", 1)
     (tmp_path / "latin.csv").write_bytes("place,d\nhärbour,x\n".encode("latin-1"))
-    assert "the file must be UTF-8 text" in refusal(sf.Blocks.from_csv, PLACES, tmp_path / "latin.csv", 1)
+    assert "line 2 must be text in the encoding utf-8" in refusal(sf.Blocks.from_csv, PLACES, tmp_path / "latin.csv", 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "encoding", "columns"),
+    [
+        ("districts.tsv", "utf-8", {}),
+        ("districts.csv.gz", "utf-8", {"delimiter": "\t"}),
+        ("districts.csv", "utf-16", {"delimiter": "\t", "encoding": "utf-16"}),
+        ("districts.csv", "cp1252", {"delimiter": "\t", "encoding": "cp1252", "column": "district", "value": "Straße"}),
+    ],
+)
+def test_districts_in_other_formats(name: str, encoding: str, columns: Any, tmp_path: Path) -> None:
+    data = DISTRICTS.replace(",", "\t").replace("place", "Straße").encode(encoding)
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    expected = sf.Blocks(PLACES, "aab", 1)
+    assert sf.Blocks.from_csv(PLACES, tmp_path / name, 1, **columns) == expected
+    parameters = {"kind": "blocks", "blocks": {"file": name, **columns}, "epsilon": 1}
+    assert sf.policy_from_dict({"domain": PLACES.to_dict(), "policy": parameters}, base=tmp_path) == expected
+    labels = sf.Domain.from_dict(
+        {
+            "file": name,
+            "column": "Straße",
+            **{key: columns[key] for key in columns if key in ("delimiter", "encoding")},
+        },
+        base=tmp_path,
+    )
+    assert labels.labels == ("castle", "harbour", "station")
+
+
+def test_numbers_of_districts_may_have_a_decimal_comma(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("n;d\n0,5;x\n2;y\n")
+    blocks = sf.Blocks.from_csv(sf.Domain([0.5, 2.0]), tmp_path / "d.csv", 1, delimiter=";", decimal=",")
+    assert blocks == sf.Blocks(sf.Domain([0.5, 2.0]), "ab", 1)
+    message = refusal(sf.Blocks.from_csv, sf.Domain([0.5, 2.0]), tmp_path / "d.csv", 1)
+    assert "The header contains a semicolon: set the delimiter to ';' if it separates cells." in message
 
 
 def test_a_policy_file_names_its_districts(tmp_path: Path) -> None:
@@ -122,7 +158,11 @@ def test_a_policy_file_names_its_districts(tmp_path: Path) -> None:
     [
         (
             {"file": "d.csv", "colum": "d"},
-            "blocks key must be one of 'file', 'column', 'value' (did you mean 'column'?)",
+            "blocks key must be one of 'file', 'column', 'value', 'delimiter', 'encoding', 'decimal' (did you",
+        ),
+        (
+            {"file": "d.csv", "value": "place", "delimiter": 5},
+            "delimiter must be one ASCII character that is not a letter",
         ),
         ({"file": "/d.csv"}, "blocks['file'] must be a path relative to base; got '/d.csv'"),
         ({"file": ""}, "blocks['file'] must be a path relative to base; got ''"),
@@ -130,7 +170,8 @@ def test_a_policy_file_names_its_districts(tmp_path: Path) -> None:
 )
 def test_wrong_keys_of_a_policy_file_are_named(blocks: object, message: str, tmp_path: Path) -> None:
     document = {"domain": PLACES.to_dict(), "policy": {"kind": "blocks", "blocks": blocks, "epsilon": 1}}
-    assert refusal(sf.policy_from_dict, document, tmp_path).startswith(f"[policy] of kind blocks: {message}")
+    (tmp_path / "d.csv").touch()
+    assert f": {message}" in refusal(sf.policy_from_dict, document, tmp_path)
 
 
 def test_documents_without_a_folder_name_no_files() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import dataclasses
 import gzip
 import io
 import itertools
@@ -76,14 +77,22 @@ class TextFormat:
     nulls: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        mark = self.delimiter
-        if mark is not None and (len(mark) != 1 or not mark.isascii() or mark.isalnum() or mark in '"\n\r\0.'):
+        mark: Any = self.delimiter  # a document may contain any type
+        is_one = isinstance(mark, str) and len(mark) == 1 and mark.isascii()
+        if mark is not None and (not is_one or mark.isalnum() or mark in '"\n\r\0.'):
             must = "be one ASCII character that is not a letter, a digit, a dot, a quotation mark or a line end"
             raise InvalidInput("the text format", "delimiter", must, mark)
         if self.encoding not in ENCODINGS:
             raise InvalidInput("the text format", "encoding", f"be one of {', '.join(ENCODINGS)}", self.encoding)
         if self.decimal not in (".", ","):
             raise InvalidInput("the text format", "decimal", "be '.' or ','", self.decimal)
+
+    def of_file(self, name: str) -> TextFormat:
+        """Return the format with the delimiter of the file with a name, such as ``values.tsv.gz``."""
+        if self.delimiter is not None:
+            return self
+        is_tabbed = name.lower().removesuffix(".gz").endswith((".tsv", ".tab"))
+        return dataclasses.replace(self, delimiter="\t" if is_tabbed else ",")
 
 
 @dataclass(frozen=True)
@@ -105,14 +114,15 @@ class DelimitedText:
     file
         The bytes of the file, compressed with gzip or not.
     shown
-        Name of the file in messages.
+        Name of the file, which messages show.
     form
-        How the file spells its cells; its delimiter is not None.
+        How the file spells its cells.
     """
 
     def __init__(self, file: BinaryIO, shown: str, form: TextFormat) -> None:
-        assert form.delimiter is not None
-        self.shown, self._delimiter = shown, form.delimiter
+        delimiter = form.of_file(shown).delimiter
+        assert delimiter is not None
+        self.shown, self._delimiter = shown, delimiter
         self._source = _Utf8(file, shown, form.encoding)
         self._pending = self._source.block(_BLOCK_BYTES)
         self._line = 0  # lines before the pending bytes
@@ -171,6 +181,28 @@ class DelimitedText:
             self._pending = data[end:]
             yield TextPiece(columns, len(columns[0]), self._line_finder(record_data, before, quotes is not None))
 
+    def records(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the line and all cells of each row; empty lines are skipped."""
+        for line, cells in self._records(self._pending):
+            if cells and len(cells) != len(self.header):
+                raise self._ragged(line, len(cells))
+            if cells:
+                yield line, cells
+
+    def _records(self, beginning: bytes) -> Iterator[tuple[int, list[str]]]:
+        """Yield the line and the cells of each row from here to the end of the file, as Python parses them."""
+        self._source.unread(beginning)
+        before = self._line
+        lines = _bounded_lines(self._source.text(""), self.shown, before)
+        reader = csv.reader(lines, delimiter=self._delimiter, strict=True)
+        line = before + 1
+        try:
+            for cells in reader:
+                yield line, cells
+                line = before + reader.line_num + 1
+        except csv.Error as error:
+            raise self._malformed(line, error) from error
+
     def _is_regular(self, data: bytes, quotes: Any) -> bool:
         """Return whether pyarrow and ``csv`` read the same cells, if pyarrow accepts the data.
 
@@ -201,25 +233,14 @@ class DelimitedText:
 
     def _parse_with_python(self, beginning: bytes, places: Sequence[int]) -> Iterator[TextPiece]:
         """Yield the rows from here to the end of the file."""
-        self._source.unread(beginning)
-        before, width = self._line, len(self.header)
-        lines = _bounded_lines(self._source.text(""), self.shown, before)
-        reader = csv.reader(lines, delimiter=self._delimiter, strict=True)
-        while True:
-            rows: list[list[str]] = []
-            ends = [reader.line_num]
-            try:
-                for cells in itertools.islice(reader, _ROWS):
-                    if len(cells) != width:
-                        raise self._ragged(before + ends[-1] + 1, len(cells))
-                    rows.append(cells)
-                    ends.append(reader.line_num)
-            except csv.Error as error:
-                raise self._malformed(before + ends[-1] + 1, error) from error
-            if not rows:
-                return
-            columns = [[cells[place] for cells in rows] for place in places]
-            yield TextPiece(columns, len(rows), _after([before + end for end in ends]))
+        width = len(self.header)
+        records = self._records(beginning)
+        while piece := list(itertools.islice(records, _ROWS)):
+            for line, cells in piece:
+                if len(cells) != width:
+                    raise self._ragged(line, len(cells))
+            columns = [[cells[place] for _, cells in piece] for place in places]
+            yield TextPiece(columns, len(piece), [line for line, _ in piece].__getitem__)
 
     def _ragged(self, line: int, cells: int) -> InvalidInput:
         """Return the error for a row of another width; it does not show the cells, which may be personal."""
@@ -234,11 +255,6 @@ class DelimitedText:
         got = Description(f"a record that the parser rejects ({error})")
         hint = "Close each quotation mark that opens a cell, and double those within it."
         return InvalidInput(self.shown, f"line {line}", "be well-formed delimited text", got, hint=hint)
-
-
-def _after(ends: list[int]) -> Callable[[int], int]:
-    """Return a function that returns the line after an end."""
-    return lambda row: ends[row] + 1
 
 
 def text_lines(file: BinaryIO, shown: str, form: TextFormat) -> Iterator[str]:

@@ -12,7 +12,6 @@ Only code that runs on the device, next to the people whose values these are, ma
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,7 +43,7 @@ _CSV = (".csv", ".tsv", ".tab")
 _TEXT = (".txt", "")
 _GZIP = ".gz"
 _SHEETS = (".xlsx", ".xls", ".ods")
-#: Number of rows per piece of a text or column file.
+#: Number of rows per piece of a column file or of a file of lines.
 _ROWS = 2**16
 
 
@@ -116,14 +115,14 @@ def read_indices(
         if not drop_missing:
             yield EncodedRows(indices, piece.extra)
             continue
-        indices, kept = drop_marked(domain, reading, indices)
-        columns = {name: _chosen(cells, kept) for name, cells in piece.extra.items()}
-        yield EncodedRows(indices, columns, len(kept) - len(indices))
+        indices, selection = drop_marked(domain, reading, indices)
+        columns = {name: _chosen(cells, selection) for name, cells in piece.extra.items()}
+        yield EncodedRows(indices, columns, len(selection) - len(indices))
 
 
-def _chosen(cells: Any, kept: Any) -> Any:
-    """Return the rows of a column that are kept."""
-    return list(itertools.compress(cells, kept)) if isinstance(cells, list) else cells.filter(kept)
+def _chosen(cells: Any, selection: Any) -> Any:
+    """Return the selected rows of a column."""
+    return list(itertools.compress(cells, selection)) if isinstance(cells, list) else cells.filter(selection)
 
 
 @dataclass(frozen=True)
@@ -162,9 +161,7 @@ def _pieces(
             hint = "Remove .gz from the name if the file is not compressed."
             raise InvalidInput(source.shown, "the file", "be a gzip file", Description("other bytes"), hint=hint)
         if is_csv:
-            mark = text.delimiter or ("," if source.suffix in ("", ".csv") else "\t")
-            delimited = DelimitedText(file, source.shown, dataclasses.replace(text, delimiter=mark))
-            yield from _from_cells(delimited, names, domain, text, extra)
+            yield from _from_cells(DelimitedText(file, source.shown, text), names, domain, text, extra)
         else:
             yield from _from_lines(file, source.shown, domain, text)
 

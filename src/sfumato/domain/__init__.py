@@ -62,7 +62,11 @@ from sfumato.domain.encoding import (
     marked_domain as marked_domain,
 )
 from sfumato.domain.entries import cell_reader as cell_reader, read_entries as read_entries
-from sfumato.domain.label_files import relative_path as relative_path
+from sfumato.domain.label_files import (
+    TEXT_KEYS as TEXT_KEYS,
+    relative_path as relative_path,
+    text_format as text_format,
+)
 from sfumato.domain.lookup import MISSING_HINT as MISSING_HINT
 from sfumato.domain.numeric import exact_coordinates as exact_coordinates
 from sfumato.domain.refusals import At as At

@@ -25,7 +25,7 @@ _COMPANIONS = {
     "edges": ("closed", "out_of_range", "missing"),
     "grid": (),
     "product": ("order",),
-    "file": ("column", "missing"),
+    "file": ("column", "delimiter", "encoding", "missing"),
 }
 _MAP_KEYS, _GRID_KEYS = ("latitude", "longitude"), ("rows", "columns")
 
@@ -61,7 +61,7 @@ def _read_values(key: str, document: Mapping[str, Any], base: Path | None, at: A
         return _read_grid(content, here)
     if key == "product":
         return _read_product(content, document.get("order"), base, at)
-    return list_of(file_labels(content, document.get("column"), base, here), here)
+    return list_of(file_labels(document, base, here), here)
 
 
 def _read_grid(value: object, at: At) -> DomainKind:

@@ -34,5 +34,5 @@ def encode_rows(domain: Domain, values: object, subject: str, row_name: Callable
 def drop_marked(domain: Domain, marked: Domain, indices: Integers) -> tuple[Integers, npt.NDArray[np.bool_]]:
     """Return the indices in a domain of the rows without marked values, and the mask of these rows."""
     parts = np.unravel_index(indices, marked.shape)
-    kept = np.logical_and.reduce([part < size for part, size in zip(parts, domain.shape, strict=True)])
-    return np.ravel_multi_index(tuple(part[kept] for part in parts), domain.shape).astype(np.int64), kept
+    selection = np.logical_and.reduce([part < size for part, size in zip(parts, domain.shape, strict=True)])
+    return np.ravel_multi_index(tuple(part[selection] for part in parts), domain.shape).astype(np.int64), selection

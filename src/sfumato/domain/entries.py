@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from sfumato._core import quantity, read_list
+from sfumato._core import DelimitedText, TextFormat, quantity, read_list
 from sfumato.domain.domain import Domain
 from sfumato.domain.kinds.base import CellReader, DomainKind, Scalar
 from sfumato.domain.kinds.product import Product
-from sfumato.domain.label_files import csv_lines
+from sfumato.domain.label_files import opened
 from sfumato.domain.labelled import label_parts
 from sfumato.domain.refusals import At, listing
 from sfumato.domain.scalars import STRING_READERS, Label
@@ -20,29 +20,29 @@ __all__ = ["cell_reader", "read_entries"]
 
 
 def read_entries(
-    domain: Domain, path: Path, column: str | None = None, value: str | Sequence[str] | None = None
+    domain: Domain,
+    path: Path,
+    column: str | None = None,
+    value: str | Sequence[str] | None = None,
+    text: TextFormat | None = None,
 ) -> list[str]:
     """Return the cell of one column for each value of a domain, in domain order.
 
     ``column`` is the column of the entries, and ``value`` the column of the values, or one column per part of values
     that are tuples. Either may be None if the other columns leave one choice. Errors name the file and the line.
     """
-    shown = str(path)
-    with csv_lines(path, At(shown, "the file")) as lines:
-        header: list[str] = next(lines, [])
-        values, entry = _columns(domain, header, column, value, shown)
+    shown, text = str(path), text or TextFormat()
+    with opened(path, At(shown, "the file")) as opened_file:
+        file = DelimitedText(opened_file, shown, text)
+        header = file.header
+        values, entry = _columns(domain, file, column, value)
         entries: dict[int, tuple[str, int]] = {}
-        for cells in lines:
-            if not cells:
-                continue
-            line = f"line {lines.line_num}"
-            if len(cells) != len(header):
-                must = f"have {quantity(len(header), 'cell')}, one per column of the header"
-                raise InvalidInput(shown, line, must, Description(quantity(len(cells), "cell")))
+        for number, cells in file.records():
+            line = f"line {number}"
             for place in (*values, entry):
                 if not cells[place]:
                     raise InvalidInput(shown, line, f"have an entry in the column {header[place]!r}", cells)
-            label = _label(domain, [cells[place] for place in values])
+            label = _label(domain, [cells[place] for place in values], text.decimal)
             if label is None or label not in domain:
                 got = [cells[place] for place in values]
                 must = "name a value of the domain"
@@ -51,7 +51,7 @@ def read_entries(
             if index in entries:
                 got_twice = Description(f"{label!r}, which line {entries[index][1]} names too")
                 raise InvalidInput(shown, line, "name a value that no other line names", got_twice)
-            entries[index] = cells[entry], lines.line_num
+            entries[index] = cells[entry], number
     missing = [domain.label(x) for x in range(len(domain)) if x not in entries]
     if missing:
         got_missing = Description(f"no line for {listing(missing, most=3)}")
@@ -59,8 +59,9 @@ def read_entries(
     return [entries[x][0] for x in range(len(domain))]
 
 
-def _columns(domain: Domain, header: list[str], column: Any, value: Any, shown: str) -> tuple[list[int], int]:
+def _columns(domain: Domain, file: DelimitedText, column: Any, value: Any) -> tuple[list[int], int]:
     """Return the positions of the columns of values, and of the column of entries."""
+    header, shown, other = file.header, file.shown, file.delimiter_hint()
     if value is None:
         names: list[Any] = label_parts(domain)
     else:
@@ -68,11 +69,11 @@ def _columns(domain: Domain, header: list[str], column: Any, value: Any, shown: 
         names = [value] if isinstance(value, str) else read_list(shown, "the column of the values", must, value)
     for name in [*names, *([] if column is None else [column])]:
         if not isinstance(name, str) or header.count(name) != 1:
-            raise InvalidInput(shown, "the column", f"occur once in the header {header}", name)
+            raise InvalidInput(shown, "the column", f"occur once in the header {header}", name, hint=other)
     if not names:
         others = [name for name in header if name != column]
         if len(others) != (2 if column is None else 1):
-            hint = "Name the column of the values and the column of the entries."
+            hint = other or "Name the column of the values and the column of the entries."
             raise InvalidInput(shown, "the header", "leave one choice for the columns", header, hint=hint)
         names = others[:1]
     label = domain.label(0)
@@ -90,21 +91,21 @@ def _columns(domain: Domain, header: list[str], column: Any, value: Any, shown: 
     return [header.index(name) for name in names], header.index(column)
 
 
-def _label(domain: Domain, cells: list[str]) -> Label | None:
+def _label(domain: Domain, cells: list[str], decimal: str) -> Label | None:
     """Return the label that cells spell, or None if a cell does not have the type of the labels."""
     kind, label = domain._kind.by_label, domain.label(0)
     if isinstance(kind, Product):
-        parts = [_cell(factor, cell) for factor, cell in zip(kind.factor_kinds, cells, strict=True)]
+        parts = [_cell(factor, cell, decimal) for factor, cell in zip(kind.factor_kinds, cells, strict=True)]
     elif isinstance(label, tuple):
         parts = [_read(type(part), cell) for part, cell in zip(label, cells, strict=True)]
     else:
-        return cast("Label | None", _cell(kind, cells[0]))
+        return cast("Label | None", _cell(kind, cells[0], decimal))
     return None if None in parts else cast("Label", tuple(parts))
 
 
-def _cell(kind: DomainKind, cell: str) -> object | None:
+def _cell(kind: DomainKind, cell: str, decimal: str) -> object | None:
     """Return the value of a kind that a cell spells, or None."""
-    reader = kind.cell_reader if isinstance(kind, Scalar) else None
+    reader = _kind_reader(kind, decimal)
     return cell if reader is None else reader[0](cell)
 
 
@@ -118,7 +119,12 @@ def cell_reader(domain: Domain, decimal: str = ".") -> CellReader | None:
 
     The result is None if cells are values already, or if values have several parts.
     """
-    reader = domain._kind.cell_reader if isinstance(domain._kind, Scalar) else None
+    return _kind_reader(domain._kind, decimal)
+
+
+def _kind_reader(kind: DomainKind, decimal: str) -> CellReader | None:
+    """Return the reader of cells of a kind for a decimal mark."""
+    reader = kind.cell_reader if isinstance(kind, Scalar) else None
     return reader if reader is None or decimal == "." else _with_decimal_comma(reader)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from sfumato._core import DelimitedText, TextFormat, text_lines
 from sfumato.domain.refusals import At
+from sfumato.errors import Description, InvalidInput
 
 
 def relative_path(name: object, base: Path | None, at: At) -> Path:
@@ -21,40 +22,39 @@ def relative_path(name: object, base: Path | None, at: At) -> Path:
 
 
 @contextmanager
-def csv_lines(path: Path, at: At) -> Iterator[Any]:
-    """Open a CSV file as a reader of its lines; errors name the place of the file."""
-    with _reading(path, at), path.open(encoding="utf-8-sig", newline="") as file:
-        yield csv.reader(file, strict=True)
-
-
-@contextmanager
-def _reading(path: Path, at: At) -> Iterator[None]:
-    """Convert the errors of reading a text file."""
+def opened(path: Path, at: At) -> Iterator[BinaryIO]:
+    """Open a file; a system error names the place of the file in a document."""
     try:
-        yield
+        with path.open("rb") as file:
+            yield file
     except OSError as error:
         raise at.file_error(error, f"be a readable file ({error.strerror})", str(path)) from error
-    except UnicodeDecodeError as error:
-        raise at.error("be UTF-8 text", str(path)) from error
-    except csv.Error as error:
-        raise at.error(f"be a well-formed CSV file ({error})", str(path)) from error
 
 
-def file_labels(name: object, column: object, base: Path | None, at: At) -> list[str]:
+def file_labels(document: Mapping[str, Any], base: Path | None, at: At) -> list[str]:
     """Read labels from a text file with one label per line, or from a column of a CSV file."""
-    path = relative_path(name, base, at)
+    path, column = relative_path(document["file"], base, at), document.get("column")
     if column is not None and not isinstance(column, str):
         raise at.then(" column").error("be the name of a column", column)
-    if column is None and path.suffix.lower() != ".csv":
-        with _reading(path, at):
-            return [line for line in path.read_text(encoding="utf-8-sig").split("\n") if line]
-    with csv_lines(path, at) as lines:
-        return _csv_labels(lines, column, at)
+    form = text_format(document)
+    with opened(path, at) as file:
+        if column is None and not path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv", ".tab")):
+            return [line for line in text_lines(file, str(path), form) if line]
+        return _column_labels(DelimitedText(file, str(path), form), column, at)
 
 
-def _csv_labels(lines: Any, column: str | None, at: At) -> list[str]:
-    """Return the labels in one column of a CSV file with a header row."""
-    header: list[str] = next(lines, [])
+def text_format(document: Mapping[str, Any]) -> TextFormat:
+    """Return the format of the text file that a document names."""
+    return TextFormat(**{key: document[key] for key in TEXT_KEYS if key in document})
+
+
+#: Keys of a document that describe the text file that it names.
+TEXT_KEYS = ("delimiter", "encoding", "decimal")
+
+
+def _column_labels(file: DelimitedText, column: str | None, at: At) -> list[str]:
+    """Return the labels in one column of a delimited text file."""
+    header = file.header
     if column is None and len(header) != 1:
         raise at.then(" column").error(
             "be named, because this CSV file does not have exactly one column",
@@ -62,13 +62,13 @@ def _csv_labels(lines: Any, column: str | None, at: At) -> list[str]:
             hint='Add "column" to the document.',
         )
     if column is not None and header.count(column) != 1:
-        raise at.then(" column").error(f"occur once in the header {header}", column)
+        must = f"occur once in the header {header}"
+        raise at.then(" column").error(must, column, hint=file.delimiter_hint())
     place = 0 if column is None else header.index(column)
     labels: list[str] = []
-    for cells in lines:
-        if not cells:
-            continue
-        if len(cells) != len(header) or not cells[place]:
-            raise at.then(f", line {lines.line_num},").error("have a label in the column", cells)
+    for line, cells in file.records():
+        if not cells[place]:
+            must = f"have a label in the column {header[place]!r}"
+            raise InvalidInput(file.shown, f"line {line}", must, Description("an empty cell"))
         labels.append(cells[place])
     return labels

@@ -10,7 +10,7 @@ from sfumato._core import Integers, quantity
 from sfumato.domain.kinds.base import DomainKind
 from sfumato.domain.refusals import At
 from sfumato.domain.scalars import is_missing
-from sfumato.errors import InvalidInput
+from sfumato.errors import Description, InvalidInput
 
 
 def index_of(kind: DomainKind, value: object, at: At) -> int:
@@ -47,8 +47,11 @@ def indices_of(
         more = int(np.count_nonzero(rejected)) - 1
         part, must, got = kind.fault(value_at(row))
         others = f" (and {quantity(more, 'more row')})" if more else ""
+        hint = _hint(kind, got) if hints else None
+        if row_name is not None and isinstance(got, str) and not got:
+            got = Description("an empty cell")
         where = f"row {first_row + row}{part}{others}" if row_name is None else row_name(row) + part
-        raise InvalidInput(at.subject, where, must, got, hint=_hint(kind, got) if hints else None)
+        raise InvalidInput(at.subject, where, must, got, hint=hint)
     return codes
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import INFINITE, ZERO, Epsilon, EpsilonLike, quantity, read_list
+from sfumato._core import INFINITE, ZERO, Epsilon, EpsilonLike, TextFormat, quantity, read_list
 from sfumato.domain import Domain, align, checked_domain, has_labels, is_missing, read_entries
 from sfumato.errors import Description, InvalidInput
 from sfumato.policy.base import Policy
@@ -84,6 +84,9 @@ class Blocks(PairwisePolicy):
         *,
         column: str | None = None,
         value: str | Sequence[str] | None = None,
+        delimiter: str | None = None,
+        encoding: str = "utf-8",
+        decimal: str = ".",
     ) -> Blocks:
         """Return the policy whose blocks are in a CSV file with one line per value, such as the district of each place.
 
@@ -94,7 +97,7 @@ class Blocks(PairwisePolicy):
         domain
             The values.
         path
-            The CSV file, in UTF-8.
+            The CSV or TSV file, compressed with gzip or not.
         epsilon
             Privacy level within blocks: one for all, or one per block in the order in which blocks appear in the
             domain.
@@ -106,6 +109,12 @@ class Blocks(PairwisePolicy):
             Name of the column with the values, or a list with one column per part of values that are tuples. If it is
             None, the columns named like the factors of a product are read, or ``row`` and ``column`` of a grid. For
             other domains it is the only other column, or the first one of two if ``column`` is None too.
+        delimiter
+            Character between cells. The default is a comma, or a tab if the name ends in ``.tsv``.
+        encoding
+            One of ``"utf-8"``, ``"utf-8-sig"``, ``"latin-1"``, ``"cp1252"`` and ``"utf-16"``.
+        decimal
+            Decimal mark of numbers, ``"."`` or ``","``.
 
         Returns
         -------
@@ -129,7 +138,8 @@ class Blocks(PairwisePolicy):
         >>> policy.block_of
         array([0, 0, 1])
         """
-        labels = read_entries(checked_domain("Blocks", domain), Path(path), column, value)
+        text = TextFormat(delimiter, encoding, decimal)
+        labels = read_entries(checked_domain("Blocks", domain), Path(path), column, value, text)
         return cls(domain, labels, epsilon, across)
 
     @property

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato._core import check_keys, did_you_mean, read_flag, read_items, read_label
-from sfumato.domain import At, Domain, read_entries, relative_path
+from sfumato.domain import TEXT_KEYS, At, Domain, read_entries, relative_path, text_format
 from sfumato.errors import Description, InvalidInput, UnknownSpec, file_error
 from sfumato.policy.base import Policy
 from sfumato.policy.blocks import Blocks
@@ -159,10 +159,10 @@ def _blocks(document: Any, domain: Domain, base: Path | None) -> Any:
         return domain.split(read_items("[policy] of kind blocks", "blocks['bounds']", document["bounds"]))
     if isinstance(document, Mapping) and isinstance(document.get("file"), str) and "file" not in domain:
         keys = check_keys(
-            "[policy] of kind blocks", "blocks", document, required=["file"], optional=["column", "value"]
+            "[policy] of kind blocks", "blocks", document, required=["file"], optional=["column", "value", *TEXT_KEYS]
         )
         path = relative_path(keys["file"], base, At("[policy] of kind blocks", "blocks['file']"))
-        return read_entries(domain, path, keys.get("column"), keys.get("value"))
+        return read_entries(domain, path, keys.get("column"), keys.get("value"), text_format(keys))
     return document
 
 

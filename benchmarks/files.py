@@ -1,0 +1,118 @@
+"""Measure how long `sfumato privatize` takes for CSV files, compared with Parquet, and its peak memory.
+
+    python -m benchmarks.files [ROWS]
+
+The files have the same rows: a person and one of four answers. The formats take turns. The table shows the median of
+three rounds, and the ratio to Parquet in the same rounds. "read" is the time to read and encode the column, "privatize"
+the time of the whole command in a new process. The last line reads a tenth of the rows with Python's `csv` module.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+import pyarrow.parquet as pq
+
+import sfumato as sf
+
+ROWS, ROUNDS = 10**7, 3
+ANSWERS = ["none", "flu", "hiv", "cancer"]
+
+#: Program that reads a column, or privatizes it, and prints its seconds and its peak memory.
+_PROCESS = """
+import json, re, sys, time
+from pathlib import Path
+path, column, mechanism, reports, arrow = sys.argv[1:]
+from sfumato.cli import main
+from sfumato.device import read_indices
+from sfumato.mechanisms import mechanism_from_spec
+from sfumato._core import delimited
+if arrow == "no":
+    delimited._arrow_parser = lambda: None
+start = time.perf_counter()
+if reports:
+    assert main(["privatize", mechanism, path, "--column", column, "-o", reports]) == 0
+else:
+    domain = mechanism_from_spec(json.loads(Path(mechanism).read_text())).domain
+    for piece in read_indices(path, column, domain=domain):
+        pass
+seconds = time.perf_counter() - start
+peak = 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])  # not inherited
+print(json.dumps([seconds, peak]))
+"""
+
+
+def measure(path: Path, column: str, mechanism: Path, reports: Path | None, *, arrow: bool = True) -> tuple[float, int]:
+    """Return the seconds and the peak memory of a new process."""
+    arguments = [str(path), column, str(mechanism), str(reports or ""), "yes" if arrow else "no"]
+    done = subprocess.run([sys.executable, "-c", _PROCESS, *arguments], capture_output=True, text=True, check=True)
+    seconds, peak = json.loads(done.stdout.splitlines()[-1])
+    return seconds, peak
+
+
+def write_files(folder: Path, rows: int) -> dict[str, tuple[Path, str]]:
+    """Write the files; return the path and the column of each."""
+    draws = np.random.default_rng(1)
+    table = pa.table(
+        {
+            "person": np.arange(rows),
+            "answer": pa.array(np.array(ANSWERS)[draws.integers(0, len(ANSWERS), rows)]),
+        }
+    )
+    pq.write_table(table, folder / "values.parquet")
+    arrow_csv.write_csv(table, folder / "values.csv", arrow_csv.WriteOptions(quoting_style="none"))
+    arrow_csv.write_csv(table, folder / "quoted.csv", arrow_csv.WriteOptions(quoting_style="all_valid"))
+    with (folder / "values.csv").open("rb") as source, gzip.open(folder / "values.csv.gz", "wb", 1) as target:
+        shutil.copyfileobj(source, target)
+    names = {
+        "Parquet": "values.parquet",
+        "CSV": "values.csv",
+        "CSV, quoted": "quoted.csv",
+        "CSV, gzip": "values.csv.gz",
+    }
+    return {label: (folder / name, "answer") for label, name in names.items()}
+
+
+def main(rows: int = ROWS) -> None:
+    """Print the table."""
+    mechanism = sf.mechanisms.RandomizedResponse(sf.Domain(ANSWERS), 1)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        files = write_files(folder, rows)
+        spec, reports = folder / "mechanism.json", folder / "reports.sfb"
+        spec.write_text(mechanism.to_json(), encoding="utf-8")
+        measure(files["Parquet"][0], "answer", spec, reports)  # compile the kernel
+        read: dict[str, list[tuple[float, int]]] = {label: [] for label in files}
+        whole: dict[str, list[tuple[float, int]]] = {label: [] for label in files}
+        for _ in range(ROUNDS):
+            for label, (path, column) in files.items():
+                read[label].append(measure(path, column, spec, None))
+                whole[label].append(measure(path, column, spec, reports))
+        print(f"{rows:,} rows with two columns, one of which is read; {ROUNDS} rounds, each format in turn")
+        print(f"  {'file':12} {'size':>8} {'read':>8} {'ratio':>6} {'privatize':>10} {'ratio':>6} {'peak memory':>12}")
+        for label, (path, _) in files.items():
+            cells = []
+            for runs in (read, whole):
+                seconds = statistics.median(one for one, _ in runs[label])
+                ratio = statistics.median(a / b for (a, _), (b, _) in zip(runs[label], runs["Parquet"], strict=True))
+                cells.append(f"{seconds:7.2f}s {ratio:6.2f}")
+            peak = max(memory for _, memory in whole[label])
+            print(f"  {label:12} {path.stat().st_size / 1e6:5.0f} MB {cells[0]}   {cells[1]} {peak / 1e6:9.0f} MB")
+        (folder / "tenth").mkdir()
+        path, column = write_files(folder / "tenth", rows // 10)["CSV"]
+        seconds, _ = measure(path, column, spec, None, arrow=False)
+        print(f"  CSV without pyarrow: {seconds:.2f} s to read {rows // 10:,} rows")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:2]))
