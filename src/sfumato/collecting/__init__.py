@@ -4,11 +4,14 @@ from sfumato.collecting.aggregates import Aggregate, aggregate
 from sfumato.collecting.batch import decode_batch, encode_batch
 from sfumato.collecting.file_counting import aggregate_files
 from sfumato.collecting.files import read_reports, write_reports
+from sfumato.collecting.grouped import GroupedAggregate
 from sfumato.collecting.groups import aggregate_groups
 from sfumato.collecting.pairs import PairCounts, aggregate_pairs
+from sfumato.collecting.weights import weight_classes
 
 __all__ = [
     "Aggregate",
+    "GroupedAggregate",
     "PairCounts",
     "aggregate",
     "aggregate_files",
@@ -17,6 +20,7 @@ __all__ = [
     "decode_batch",
     "encode_batch",
     "read_reports",
+    "weight_classes",
     "write_reports",
 ]
 
@@ -34,7 +38,9 @@ from sfumato.collecting.files import (
     REPORT_SUFFIXES as REPORT_SUFFIXES,
     rows_by_group as rows_by_group,
 )
+from sfumato.collecting.grouped import check_columns as check_columns
 from sfumato.collecting.hashes import wrong_mechanism as wrong_mechanism
+from sfumato.collecting.labels import group_document as group_document, read_group as read_group
 from sfumato.collecting.sources import (
     ARROW as ARROW,
     PARQUET as PARQUET,

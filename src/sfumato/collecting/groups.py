@@ -1,24 +1,33 @@
-"""Counts of reports by public group."""
+"""Count reports by public group: the columns of groups, and their counts."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from sfumato._core import Integers, checked_type, quantity
+from sfumato._core import Integers, checked_type, quantity, unused_name
 from sfumato.collecting.aggregates import Aggregate
-from sfumato.domain import At, Coded, Numbers, is_missing, library, read_column
+from sfumato.collecting.grouped import GroupedAggregate, check_size, too_many_weights
+from sfumato.collecting.weights import MOST_CLASSES, read_weights
+from sfumato.domain import At, Coded, Numbers, frame_columns, is_missing, library, read_column
 from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms import Mechanism
 
-__all__ = ["aggregate_groups"]
+__all__ = ["Grouping", "aggregate_groups", "count_groups"]
 
 _FUNCTION = "aggregate_groups"
+#: Names of the column of groups and of the column of weights if they have none.
+_GROUP, _WEIGHT = "group", "weight"
 
 
-def aggregate_groups(mechanism: Mechanism, reports: Any, by: Any) -> dict[Any, Aggregate]:
-    """Count reports separately for each group of people, such as each region.
+def aggregate_groups(
+    mechanism: Mechanism, reports: Any, by: Any = None, *, weights: Any = None, missing: Any = None
+) -> GroupedAggregate:
+    """Count reports separately for each group of people, such as each region or each survey weight.
 
     Parameters
     ----------
@@ -27,18 +36,27 @@ def aggregate_groups(mechanism: Mechanism, reports: Any, by: Any) -> dict[Any, A
     reports
         An array of reports, or a column of pandas, polars or Arrow.
     by
-        Group of each report: a list or a column of the same length, with numbers, strings or tuples. Groups are public:
-        the mechanism protects the value of a person, but not the group.
+        Group of each report: a list or a column of the same length, with numbers, strings or tuples. A frame of pandas,
+        polars or Arrow, or a mapping from names to columns, groups by several columns. Groups are public: the mechanism
+        protects the value of a person, but not the group.
+    weights
+        Survey weight of each report: integers of at least 0 with at most 1,000 different values, which are public as
+        well. Round other weights with :func:`sfumato.collecting.weight_classes`. The weight becomes the last column of
+        the groups.
+    missing
+        Label of people whose group is missing. By default, a missing group raises an error.
 
     Returns
     -------
-    dict
-        The :class:`Aggregate` of each group, sorted by group. Pass it to :func:`estimate_groups`.
+    GroupedAggregate
+        A mapping from each group to its :class:`Aggregate`, sorted by group. Pass it to :func:`estimate_groups`.
 
     Raises
     ------
     InvalidInput
-        If a report is invalid or a group is missing. The message names the row.
+        If a report or a weight is invalid, or a group is missing. The message names the row.
+    LimitExceeded
+        If there are too many groups or different weights.
 
     Examples
     --------
@@ -47,29 +65,96 @@ def aggregate_groups(mechanism: Mechanism, reports: Any, by: Any) -> dict[Any, A
     >>> counts = sf.aggregate_groups(mechanism, [1, 0, 1, 1], by=["f", "m", "f", "m"])
     >>> {group: aggregate.counts.tolist() for group, aggregate in counts.items()}
     {'f': [0, 2], 'm': [1, 1]}
+    >>> sf.aggregate_groups(mechanism, [1, 0, 1, 1], by=["f", "m", "f", "m"], weights=[1, 2, 1, 3])
+    GroupedAggregate(columns=('group', 'weight'), weight='weight', groups=3, n=4)
     """
     checked_type(_FUNCTION, "the mechanism", mechanism, Mechanism)
     array = mechanism.report_format.validate(reports)
-    if library(reports) == library(by) == "pandas" and not _have_one_index(reports, by):
-        hint = "Pass by.to_numpy() if the rows correspond by position."
-        raise InvalidInput(_FUNCTION, "by", "have the index of the reports", by.index, hint=hint)
-    groups, codes = _codes(by)
+    columns = _named_columns(by, "by", _GROUP)
+    weighting = _named_columns(weights, "weights", unused_name(_WEIGHT, columns))
+    if not columns and not weighting:
+        raise InvalidInput(_FUNCTION, "by", "be a column of groups, or weights be given", by)
+    if len(weighting) > 1 or set(weighting) & set(columns):
+        raise InvalidInput(_FUNCTION, "weights", "be one column that is not in by", list(weighting))
+    named = {**columns, **weighting}
+    for name, column in named.items():
+        parameter = "by" if name in columns else "weights"
+        if library(reports) == library(column) == "pandas" and not _have_one_index(reports, column):
+            hint = f"Pass {parameter}.to_numpy() if the rows correspond by position."
+            raise InvalidInput(_FUNCTION, parameter, "have the index of the reports", column.index, hint=hint)
+    grouping = Grouping(tuple(named), next(iter(weighting), None), missing)
+    groups, codes = grouping.codes(list(named.values()), _FUNCTION)
     if len(codes) != len(array):
-        raise InvalidInput(
-            _FUNCTION,
-            "by",
-            f"have one group per report, {len(array)} in total",
-            Description(quantity(len(codes), "group")),
-        )
+        must = f"have one group per report, {len(array)} in total"
+        raise InvalidInput(_FUNCTION, "by", must, Description(quantity(len(codes), "group")))
+    counts = count_groups(mechanism, array, groups, codes)
+    return GroupedAggregate(mechanism.hash, counts, grouping.columns, grouping.weight)
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The columns that form groups, and which of them holds weights."""
+
+    columns: tuple[str, ...]
+    weight: str | None = None
+    #: Label of missing groups; None rejects them.
+    missing: Any = None
+
+    def codes(self, columns: Sequence[Any], subject: str, first_row: int = 0) -> tuple[list[Any], Integers]:
+        """Return the groups in order, and the position of each row's group among them."""
+        coded = [
+            self._codes(name, column, subject, first_row) for name, column in zip(self.columns, columns, strict=True)
+        ]
+        lengths = {len(codes) for _, codes in coded}
+        if len(lengths) > 1:
+            got = Description(f"{' and '.join(map(str, sorted(lengths)))} rows")
+            raise InvalidInput(subject, "the columns", "have the same length", got)
+        (labels, codes), *others = coded
+        if not others:
+            return labels, codes
+        groups = [(label,) for label in labels]
+        for labels, column_codes in others:
+            places, codes = np.unique(codes * len(labels) + column_codes, return_inverse=True)
+            groups = [(*groups[place // len(labels)], labels[place % len(labels)]) for place in places.tolist()]
+        return groups, codes.astype(np.int64)
+
+    def _codes(self, name: str, column: Any, subject: str, first_row: int) -> tuple[list[Any], Integers]:
+        if name != self.weight:
+            return _codes(column, subject, self.missing, first_row)
+        weights, codes = np.unique(read_weights(column, At(subject, "the weight")), return_inverse=True)
+        if len(weights) > MOST_CLASSES:
+            raise too_many_weights(len(weights))
+        return weights.tolist(), codes.astype(np.int64)
+
+
+def count_groups(
+    mechanism: Mechanism, array: npt.NDArray[Any], groups: Sequence[Any], codes: Integers
+) -> dict[Any, Aggregate]:
+    """Return the counts of each group of validated reports."""
+    report_format = mechanism.report_format
+    check_size(len(groups), report_format.count_size)
     order = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes, minlength=len(groups))).tolist()
     aggregates, start = {}, 0
     for group, end in zip(groups, ends, strict=True):
-        counts = np.zeros(mechanism.report_format.count_size, np.int64)
-        mechanism.report_format.count(array[order[start:end]], counts)
+        counts = np.zeros(report_format.count_size, np.int64)
+        report_format.count(array[order[start:end]], counts)
         aggregates[group] = Aggregate(mechanism.hash, end - start, counts)
         start = end
     return aggregates
+
+
+def _named_columns(data: Any, parameter: str, default: str) -> dict[str, Any]:
+    """Return the columns of an argument by name; a single column without a name has the default one."""
+    if data is None:
+        return {}
+    columns = frame_columns(data)
+    if columns is None:
+        name = getattr(data, "name", None)
+        return {name if isinstance(name, str) and name else default: data}
+    if not columns:
+        raise InvalidInput(_FUNCTION, parameter, "have at least one column", Description("no columns"))
+    return {str(name): column for name, column in columns.items()}
 
 
 def _have_one_index(reports: Any, by: Any) -> bool:
@@ -77,9 +162,9 @@ def _have_one_index(reports: Any, by: Any) -> bool:
     return not hasattr(reports, "index") or not hasattr(by, "index") or bool(reports.index.equals(by.index))
 
 
-def _codes(by: Any) -> tuple[list[Any], Integers]:
-    """Return the groups in order, and the position of each row's group among them."""
-    column = read_column(by, At(_FUNCTION, "by"))
+def _codes(by: Any, subject: str, missing: Any, first_row: int) -> tuple[list[Any], Integers]:
+    """Return the groups of one column in order, and the position of each row's group among them."""
+    column = read_column(by, At(subject, "by"))
     if isinstance(column, Numbers) and column.nulls is None and not np.isnan(column.array).any():
         values, codes = np.unique(column.array, return_inverse=True)
         return values.tolist(), codes.astype(np.int64)
@@ -88,15 +173,17 @@ def _codes(by: Any) -> tuple[list[Any], Integers]:
         groups = [column.categories[place] for place in places.tolist()]
         has_order = hasattr(getattr(by, "dtype", None), "categories")
         return (groups, codes.astype(np.int64)) if has_order else _sort(groups, codes)
-    items = column.items()
-    row = next((row for row, item in enumerate(items) if is_missing(item)), None)
+    items = [missing if is_missing(item) else item for item in column.items()]
+    row = next((row for row, item in enumerate(items) if item is None), None)
     if row is not None:
-        raise InvalidInput(_FUNCTION, f"the group in row {row}", "not be missing", None, row=row)
+        hint = "Remove the row, or pass a label for missing groups as missing."
+        where = f"the group in row {first_row + row}"
+        raise InvalidInput(subject, where, "not be missing", None, row=first_row + row, hint=hint)
     places_of: dict[Any, int] = {}
     try:
         codes = np.fromiter((places_of.setdefault(item, len(places_of)) for item in items), np.int64, len(items))
     except TypeError as error:
-        raise InvalidInput(_FUNCTION, "every group", "be a number, a string or a tuple", Description(error)) from None
+        raise InvalidInput(subject, "every group", "be a number, a string or a tuple", Description(error)) from None
     return _sort(list(places_of), codes)
 
 

@@ -67,6 +67,7 @@ from sfumato.domain.label_files import (
     relative_path as relative_path,
     text_format as text_format,
 )
+from sfumato.domain.labelled import frame_columns as frame_columns
 from sfumato.domain.lookup import MISSING_HINT as MISSING_HINT
 from sfumato.domain.numeric import exact_coordinates as exact_coordinates
 from sfumato.domain.refusals import At as At

@@ -45,6 +45,7 @@ from sfumato.errors import Description, InvalidInput
 __all__ = [
     "align",
     "align_table",
+    "frame_columns",
     "frame_rows",
     "has_labels",
     "label_parts",
@@ -240,6 +241,18 @@ def frame_rows(data: Any) -> list[tuple[Any, ...]] | None:
         return None
     names, column = _frame(data)
     return list(zip(*map(column, range(len(names))), strict=True))
+
+
+def frame_columns(data: Any) -> dict[Any, Any] | None:
+    """Return the columns of a pandas, polars or Arrow frame or of a mapping by name; None for any other object."""
+    form = _form(data)
+    if form == "pandas.DataFrame":
+        return {name: data.iloc[:, place] for place, name in enumerate(data.columns)}
+    if form == "polars.DataFrame":
+        return {name: data.to_series(place) for place, name in enumerate(data.columns)}
+    if form in ("pyarrow.Table", "pyarrow.RecordBatch"):
+        return {name: data.column(place) for place, name in enumerate(data.schema.names)}
+    return dict(data) if form is None and isinstance(data, Mapping) else None
 
 
 def has_labels(domain: Domain, data: Any) -> bool:

@@ -15,7 +15,9 @@ from sfumato.estimation.consistency import ConsistentTables
 from sfumato.estimation.cross_tables import CrossTable, cross_table
 from sfumato.estimation.distributions import DistributionEstimate
 from sfumato.estimation.estimates import Estimate
-from sfumato.estimation.frequencies import estimate, estimate_groups
+from sfumato.estimation.frequencies import estimate
+from sfumato.estimation.group_answers import Comparison, GroupedAnswers
+from sfumato.estimation.grouping import estimate_groups
 from sfumato.estimation.groups import FrequencyTable, GroupedEstimate
 from sfumato.estimation.linear import LinearEstimate
 from sfumato.estimation.marginals import MarginalTables
@@ -25,12 +27,14 @@ from sfumato.estimation.prior_learning import LearntPrior, learn_prior
 from sfumato.estimation.quantiles import QuantileAnswers, QuantileEstimate
 from sfumato.estimation.sources import FrequencyEstimate
 from sfumato.estimation.waves import WaveEstimates, WaveTable, estimate_waves
+from sfumato.estimation.weighting import WeightClass, WeightedEstimate
 from sfumato.mechanisms import Fit
 
 __all__ = [
     "Answers",
     "Association",
     "CombinedEstimate",
+    "Comparison",
     "ConsistentTables",
     "CramersV",
     "CrossTable",
@@ -41,6 +45,7 @@ __all__ = [
     "Fit",
     "FrequencyEstimate",
     "FrequencyTable",
+    "GroupedAnswers",
     "GroupedEstimate",
     "LearntPrior",
     "LinearEstimate",
@@ -52,6 +57,8 @@ __all__ = [
     "QuantileEstimate",
     "WaveEstimates",
     "WaveTable",
+    "WeightClass",
+    "WeightedEstimate",
     "combine",
     "cross_table",
     "estimate",

@@ -12,12 +12,14 @@ from sfumato.errors import InvalidInput, UnknownSpec
 
 __all__ = [
     "ESTIMATES",
+    "GROUPED",
     "VERSION",
     "check_document",
     "is_close",
     "numbers",
     "read_distribution_of",
     "read_estimate",
+    "read_grouped",
     "read_header",
     "read_numbers_of",
 ]
@@ -27,6 +29,9 @@ VERSION = 1
 
 #: Classes of estimates by their format; each has a method ``_read(document, mechanism)``.
 ESTIMATES: dict[str, Any] = {}
+
+#: Class of the estimates of groups by its format; it has a method ``from_dict``.
+GROUPED: dict[str, Any] = {}
 
 #: Maximum relative difference between a number in a document and the number derived from the rest of it.
 _TOLERANCE = 1e-6
@@ -53,6 +58,11 @@ def read_header(subject: str, document: object, formats: Mapping[str, Any] | str
 def read_estimate(document: Mapping[str, Any], mechanism: Any = None) -> Any:
     """Return the estimate that a document describes; the caller may pass its mechanism."""
     return read_header("Estimate.from_dict", document, ESTIMATES)._read(document, mechanism)
+
+
+def read_grouped(document: Mapping[str, Any]) -> Any:
+    """Return the estimates of groups that a document describes."""
+    return read_header("GroupedEstimate.from_dict", document, GROUPED).from_dict(document)
 
 
 def numbers(array: Floats) -> list[float]:

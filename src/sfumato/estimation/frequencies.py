@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from sfumato.collecting import Aggregate
 from sfumato.domain import Frequencies, checked_distribution
-from sfumato.errors import Description, InvalidInput, shown
+from sfumato.errors import Description, InvalidInput
 from sfumato.estimation.estimators import estimator_of
-from sfumato.estimation.groups import GroupedEstimate, merged
 from sfumato.estimation.mechanism_estimates import METHODS, PARTIAL_METHODS, MechanismEstimate, PartialEstimate
 from sfumato.mechanisms import Fit, Mechanism, NotIdentifiable
 
-__all__ = ["METHODS", "estimate", "estimate_groups"]
+__all__ = ["METHODS", "estimate"]
 
 
 def estimate(
@@ -128,54 +124,3 @@ def _check(mechanism: object, aggregate: object) -> None:
         hint = "Count the reports with aggregate(mechanism, reports)."
         raise InvalidInput("estimate", "the aggregate", "be an Aggregate", aggregate, hint=hint)
     aggregate.check(mechanism)
-
-
-def estimate_groups(
-    mechanism: Mechanism, aggregates: Mapping[Any, Aggregate], method: str = "unbiased"
-) -> GroupedEstimate:
-    """Estimate the frequencies in each public group of people, such as a region, and in all groups together.
-
-    Parameters
-    ----------
-    mechanism
-        The mechanism that produced the reports of all groups.
-    aggregates
-        The counts of each group, from :func:`aggregate`, by the name of the group.
-    method
-        A method of :func:`estimate`, except ``"mmse"``.
-
-    Returns
-    -------
-    GroupedEstimate
-        The estimate of each group and of all people. Its methods estimate differences between groups and weighted
-        frequencies.
-
-    Raises
-    ------
-    InvalidInput
-        If the mapping is empty, or if the counts of a group are empty or do not belong to the mechanism.
-
-    Examples
-    --------
-    >>> from sfumato import Domain, aggregate
-    >>> from sfumato.mechanisms import RandomizedResponse
-    >>> mechanism = RandomizedResponse(Domain(["none", "flu", "hiv"]), "ln 8")
-    >>> north = aggregate(mechanism, [0] * 60 + [1] * 30 + [2] * 10)
-    >>> south = aggregate(mechanism, [0] * 40 + [1] * 50 + [2] * 10)
-    >>> groups = estimate_groups(mechanism, {"north": north, "south": south})
-    >>> print(groups["south"]["flu"])
-    0.571429 ± 0.071
-    >>> print(groups.difference("north", "south")["flu"])
-    -0.285714 ± 0.097
-    """
-    if not isinstance(aggregates, Mapping):
-        raise InvalidInput(
-            "estimate_groups", "the aggregates", "be a mapping from group names to aggregates", aggregates
-        )
-    empty = [name for name, aggregate in aggregates.items() if getattr(aggregate, "n", 1) == 0]
-    if empty:
-        hint = "Leave out groups without reports."
-        got = Description(f"no reports in {shown(empty)}")
-        raise InvalidInput("estimate_groups", "every group", "have at least one report", got, hint=hint)
-    groups = {name: estimate(mechanism, aggregate, method) for name, aggregate in aggregates.items()}
-    return GroupedEstimate(groups, estimate(mechanism, merged(aggregates), method))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 import types
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
@@ -24,24 +23,27 @@ from sfumato._core import (
     quantity,
     read_items,
     read_number,
+    read_string,
     reads_document,
     unused_name,
 )
-from sfumato.collecting import Aggregate
+from sfumato.collecting import check_columns, group_document, read_group
 from sfumato.domain import Domain, read_mapping
 from sfumato.errors import Description, InvalidInput, UnknownLabel
-from sfumato.estimation.documents import VERSION, check_document, read_header
+from sfumato.estimation.documents import GROUPED, VERSION, check_document, read_header
 from sfumato.estimation.estimates import Estimate, value_table
+from sfumato.estimation.group_answers import GroupedAnswers
 from sfumato.estimation.linear import LinearEstimate, check_confidence, weighted_sum
 from sfumato.estimation.mechanism_estimates import MechanismEstimate
 from sfumato.estimation.sources import frequency_of
+from sfumato.questions import Question, read_question
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
     from matplotlib.figure import Figure
 
-__all__ = ["FrequencyTable", "GroupedEstimate", "merged"]
+__all__ = ["FrequencyTable", "GroupedEstimate"]
 
 #: Maximum number of frequencies printed in the row of a group.
 _MOST_VALUES = 5
@@ -60,6 +62,11 @@ class GroupedEstimate(FrozenData, Result):
         The estimate of each group, by the name of the group.
     total
         The estimate of all people together.
+    columns
+        The names of the columns that form the groups, if they have names. With several columns, a group is a tuple.
+    weight
+        The column that holds the survey weight of each person: one of ``columns``, or None. Only ``answers`` uses
+        weights; other numbers describe the people who reported.
 
     Examples
     --------
@@ -78,14 +85,27 @@ class GroupedEstimate(FrozenData, Result):
 
     groups: Mapping[Any, Estimate]
     total: Estimate
+    columns: tuple[str, ...] = field(default=(), kw_only=True)
+    weight: str | None = field(default=None, kw_only=True)
 
     format: ClassVar[str] = "sfumato-grouped-estimate"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", types.MappingProxyType(dict(self.groups)))
+        object.__setattr__(self, "columns", tuple(self.columns))
+        check_columns("GroupedEstimate", self.groups, self.columns, self.weight)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"groups": dict(self.groups), "total": self.total}  # a read-only mapping cannot be pickled
+        return {**super().__getstate__(), "groups": dict(self.groups)}  # a read-only mapping cannot be pickled
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        """The names of the columns that form the groups; "group" if they have none."""
+        return self.columns or ("group",)
+
+    def _labels(self, group: Any) -> tuple[Any, ...]:
+        """Return the labels of a group, with one label per column."""
+        return group if len(self.columns) > 1 else (group,)
 
     def __getitem__(self, group: Hashable) -> Estimate:
         """Return the estimate of a group; raise UnknownLabel, which is also a KeyError, for an unknown group."""
@@ -104,6 +124,70 @@ class GroupedEstimate(FrozenData, Result):
             return group in self.groups
         except TypeError:  # a list, or a tuple with a list inside
             return False
+
+    def answers(
+        self,
+        question: Question | str | None = None,
+        *,
+        by: str | Sequence[str] | None = None,
+        totals: Mapping[Any, float] | None = None,
+        strata: str | Sequence[str] | None = None,
+    ) -> GroupedAnswers:
+        """Estimate the answers to a question in each group, with survey weights and known totals if there are any.
+
+        Parameters
+        ----------
+        question
+            The question, such as ``Ranges([(18, 64)])``, or the name of a question: ``"mean"``, ``"distribution"`` or
+            ``"frequencies"``, which is the default.
+        by
+            Names of the columns that form the groups of the answers. The default is all columns except the weight. An
+            empty list gives the answers for all people only.
+        totals
+            The number of people of each stratum in the population, which is then known: post-stratification. A mapping
+            from strata to numbers of at least 0, or a pandas Series with the strata as its index. With several
+            columns, a stratum is a tuple.
+        strata
+            Names of the columns that form the strata of ``totals``. The default is all columns except the weight. If
+            columns of ``by`` are among them, each group is adjusted to its own totals. Otherwise all groups are
+            adjusted to the same totals (direct standardization).
+
+        Returns
+        -------
+        GroupedAnswers
+            The answers of each group and of all people, with errors and intervals. ``compare`` compares the groups.
+
+        Raises
+        ------
+        InvalidInput
+            If the question or the columns do not fit, a stratum with a positive total has no reports, a stratum with
+            reports has no total, or all weights of a group are 0.
+        NotIdentifiable
+            If the reports do not determine all answers (see :class:`PartialEstimate`).
+
+        Notes
+        -----
+        The answers are unbiased sums of frequencies, whatever the method of the estimates is. People with weight 0
+        count as reports, but do not contribute. See :class:`WeightedEstimate` for the errors of weighted answers.
+
+        Examples
+        --------
+        >>> import sfumato as sf
+        >>> mechanism = sf.mechanisms.RandomizedResponse(sf.Domain.range(2), "ln 8")
+        >>> weights = [1] * 50 + [3] * 50
+        >>> counts = sf.aggregate_groups(mechanism, [0] * 60 + [1] * 40, by=["f", "m"] * 50, weights=weights)
+        >>> print(sf.estimate_groups(mechanism, counts).answers("mean"))
+        1 answer to the question "mean" in 2 groups, 100 reports, weighted by weight, 95% intervals
+        group  reports  answer    value  standard_error      low     high  design_effect  effective_n
+        f           50  mean    0.62857        0.096616  0.41234  0.81202         1.0667       46.874
+        m           50  mean    0.62857        0.096616  0.41234  0.81202         1.0667       46.874
+        all        100  mean    0.62857        0.068318  0.48333  0.75825         1.0667       93.747
+        """
+        fitted = read_question("answers", question, self.total.domain)
+        known = None
+        if totals is not None:
+            known = read_mapping(totals, "answers", "totals", "be a mapping from strata to their totals")
+        return GroupedAnswers.of(self, fitted, by, strata, known)
 
     def difference(self, first: Hashable, second: Hashable) -> FrequencyTable:
         """Estimate the frequency of every value in one group minus its frequency in another group.
@@ -256,6 +340,9 @@ class GroupedEstimate(FrozenData, Result):
     def _left_out(self) -> int:
         return max(0, len(self.groups) - MOST_ROWS + 1)
 
+    def _notes(self) -> Sequence[str]:
+        return () if self.weight is None else ("These numbers are not weighted; answers(question) are.",)
+
     def _title(self) -> str:
         if not self.total.is_complete:
             groups = quantity(len(self.groups), "group")
@@ -291,8 +378,11 @@ class GroupedEstimate(FrozenData, Result):
             document = estimate.to_dict()
             if isinstance(self.total, MechanismEstimate) and document.get("mechanism") == self.total.mechanism.spec:
                 del document["mechanism"]
-            groups.append({"group": _group_document(group), "estimate": document})
-        return {"format": self.format, "version": VERSION, "total": self.total.to_dict(), "groups": groups}
+            groups.append({"group": group_document(group, f"{type(self).__name__}.to_dict"), "estimate": document})
+        document = {"format": self.format, "version": VERSION, "total": self.total.to_dict(), "groups": groups}
+        if self.columns:
+            document |= {"columns": list(self.columns), "weight": self.weight}
+        return document
 
     @classmethod
     @reads_document
@@ -317,7 +407,7 @@ class GroupedEstimate(FrozenData, Result):
         """
         subject = "GroupedEstimate.from_dict"
         read_header(subject, document, cls.format)
-        document = check_document(subject, document, ("total", "groups"))
+        document = check_document(subject, document, ("total", "groups"), ("columns", "weight"))
         total = Estimate.from_dict(document["total"])
         mechanism = total.mechanism if isinstance(total, MechanismEstimate) else None
         groups: dict[Any, Estimate] = {}
@@ -325,7 +415,7 @@ class GroupedEstimate(FrozenData, Result):
             row = check_keys(subject, "a row of groups", row, required=("group", "estimate"))
             shared = "mechanism" not in row["estimate"]
             estimate = Estimate.from_dict(row["estimate"], mechanism=mechanism if shared else None)
-            group = _read_group(subject, row["group"])
+            group = read_group(subject, row["group"])
             if group in groups:
                 must = "contain each group once"
                 raise InvalidInput(subject, "groups", must, Description(f"{row['group']!r} twice"))
@@ -334,50 +424,20 @@ class GroupedEstimate(FrozenData, Result):
             groups[group] = estimate
         if not groups:
             raise InvalidInput(subject, "groups", "contain at least one group", document["groups"])
-        return cls(groups, total)
-
-
-def _group_document(group: Any) -> Any:
-    """Return the name of a group as documents store it.
-
-    The name is a string, a finite number, a boolean, None, a date or a time, or a tuple of these, which becomes a list.
-    A date is ``{"date": "2026-01-31"}``, and a time is ``{"datetime": "2026-01-31T12:00:00"}``. A pandas Timestamp is a
-    time.
-    """
-    if isinstance(group, tuple):
-        return [_group_document(part) for part in group]
-    is_time = isinstance(group, (np.datetime64, np.timedelta64))  # item() may turn these into plain integers
-    plain = group.item() if isinstance(group, np.generic) and not is_time else group
-    if isinstance(plain, datetime.date) and plain == plain and not getattr(plain, "nanosecond", 0):
-        if not isinstance(plain, datetime.datetime):
-            return {"date": plain.isoformat()}
-        to_python = getattr(plain, "to_pydatetime", None)  # a pandas Timestamp has this method
-        return {"datetime": (plain if to_python is None else to_python()).isoformat()}
-    if isinstance(plain, float) and math.isfinite(plain):
-        return plain
-    if plain is not None and not isinstance(plain, (str, int, bool)):
-        must = (
-            "be a string, a finite number, a boolean, None, a date, a time in whole microseconds, or a tuple of these"
+        names = [
+            read_string(subject, "a column", name)
+            for name in read_items(subject, "columns", document.get("columns", []))
+        ]
+        weight = document.get("weight")
+        return cls(
+            groups,
+            total,
+            columns=tuple(names),
+            weight=None if weight is None else read_string(subject, "weight", weight),
         )
-        hint = "Name groups of other types by str(group)."
-        raise InvalidInput("GroupedEstimate.to_dict", "a group", must, group, hint=hint)
-    return plain
 
 
-def _read_group(subject: str, document: Any) -> Any:
-    """Return the name of a group that ``_group_document`` wrote."""
-    if isinstance(document, list):
-        return tuple(_read_group(subject, part) for part in document)
-    if isinstance(document, float) and not math.isfinite(document):
-        raise InvalidInput(subject, "a group", "not be NaN or infinite", document)
-    if isinstance(document, Mapping):
-        check_keys(subject, "a group", document, optional=("date", "datetime"))
-        ((kind, timestamp),) = document.items()
-        reader = datetime.date if kind == "date" else datetime.datetime
-        return reader.fromisoformat(timestamp)
-    if document is not None and not isinstance(document, (str, int, float)):
-        raise InvalidInput(subject, "a group", "be a string, a number, a boolean, a date or a list", document)
-    return document
+GROUPED[GroupedEstimate.format] = GroupedEstimate
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -548,7 +608,11 @@ class FrequencyTable(FrozenData, Result, Mapping[Any, LinearEstimate]):
             these.
         """
         terms = [
-            {"group": _group_document(group), "weight": number_document(weight), "estimate": estimate.to_dict()}
+            {
+                "group": group_document(group, f"{type(self).__name__}.to_dict"),
+                "weight": number_document(weight),
+                "estimate": estimate.to_dict(),
+            }
             for group, weight, estimate in self.terms
         ]
         return {"format": self.format, "version": VERSION, "quantity": self.quantity, "terms": terms}
@@ -584,7 +648,7 @@ class FrequencyTable(FrozenData, Result, Mapping[Any, LinearEstimate]):
         for term in read_items(subject, "terms", document["terms"]):
             term = check_keys(subject, "a term", term, required=("group", "weight", "estimate"))
             weight = read_number(subject, "a weight", term["weight"], least=-1.0, most=1.0)
-            terms.append((_read_group(subject, term["group"]), weight, Estimate.from_dict(term["estimate"])))
+            terms.append((read_group(subject, term["group"]), weight, Estimate.from_dict(term["estimate"])))
         weights = [weight for _, weight, _ in terms]
         is_difference = document["quantity"] == "difference"
         if is_difference and weights != [1.0, -1.0]:
@@ -594,13 +658,3 @@ class FrequencyTable(FrozenData, Result, Mapping[Any, LinearEstimate]):
         if any(estimate.domain != terms[0][2].domain for _, _, estimate in terms):
             raise InvalidInput(subject, "the domains of the terms", "be equal", document["terms"])
         return cls(document["quantity"], tuple(terms))
-
-
-def merged(aggregates: Mapping[Any, Aggregate]) -> Aggregate:
-    """Return the counts of all groups together."""
-    if not aggregates:
-        raise InvalidInput("estimate_groups", "the aggregates", "contain at least one group", {})
-    first, *others = aggregates.values()
-    for other in others:
-        first = first.merge(other)
-    return first

@@ -21,7 +21,7 @@ from sfumato.compiler import Optimum, Plan, plan
 from sfumato.device import Simulation
 from sfumato.domain import checked_distribution
 from sfumato.errors import Description, InvalidInput
-from sfumato.estimation import Estimate, FrequencyTable, GroupedEstimate
+from sfumato.estimation import Comparison, Estimate, FrequencyTable, GroupedAnswers, GroupedEstimate
 from sfumato.mechanisms import Mechanism
 from sfumato.plotting.style import BAND, FREQUENCY, INK, MOST_BARS, TRUTH, new_figure
 from sfumato.policy import PairwisePolicy, Policy
@@ -36,6 +36,8 @@ __all__ = [
     "plot_error_region",
     "plot_estimate",
     "plot_frequency_table",
+    "plot_group_answers",
+    "plot_group_differences",
     "plot_groups",
     "plot_matrix",
     "plot_plan",
@@ -242,6 +244,104 @@ def plot_frequency_table(table: FrequencyTable, confidence: float = 0.95) -> Fig
         axes.set_ylabel(FREQUENCY)
         axes.set_title(f"Weighted frequencies of {quantity(len(groups), 'group')}")
     axes.legend(frameon=False)
+    return figure
+
+
+@register_plot(GroupedAnswers)
+def plot_group_answers(answers: GroupedAnswers, confidence: float = 0.95, *, simultaneous: bool = False) -> Figure:
+    """Plot the answers of each group as points with their confidence intervals, one row per group and answer.
+
+    If there are more than 60 rows, the figure shows only the first 60.
+
+    Parameters
+    ----------
+    answers
+        The answers of the groups, from ``GroupedEstimate.answers``.
+    confidence
+        Confidence level of the intervals, above 0 and below 1.
+    simultaneous
+        If True, all intervals together contain the true answers with this confidence.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, aggregate, estimate_groups
+    >>> from sfumato.mechanisms import RandomizedResponse
+    >>> mechanism = RandomizedResponse(Domain.range(3), "ln 8")
+    >>> counts = {"north": aggregate(mechanism, [0, 1, 2]), "south": aggregate(mechanism, [0, 1])}
+    >>> plot_group_answers(estimate_groups(mechanism, counts).answers("mean")).axes[0].get_title()
+    'Answers to the question "mean" in 2 groups, 95% intervals'
+    """
+    columns = answers.to_columns(confidence, simultaneous=simultaneous)
+    several = len(answers.names) > 1
+    groups = [group for group in answers.groups or ["all"] for _ in answers.names]
+    labels = [
+        f"{group}: {name}" if several else str(group) for group, name in zip(groups, columns["answer"], strict=True)
+    ]
+    count = f" in {quantity(len(answers), 'group')}" if answers.by else ""
+    title = f'Answers to the question "{answers.question.name}"{count}, {percent(confidence)} intervals'
+    return _points(labels, columns["value"], columns["low"], columns["high"], title, "answer")
+
+
+@register_plot(Comparison)
+def plot_group_differences(comparison: Comparison, confidence: float = 0.95, *, simultaneous: bool = True) -> Figure:
+    """Plot the differences between groups as points with their confidence intervals, next to a line at 0.
+
+    If there are more than 60 differences, the figure shows only the first 60.
+
+    Parameters
+    ----------
+    comparison
+        The differences, from ``GroupedAnswers.compare``.
+    confidence
+        Confidence level of the intervals, above 0 and below 1.
+    simultaneous
+        If True, all intervals together contain the true differences with this confidence.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure.
+
+    Examples
+    --------
+    >>> from sfumato import Domain, aggregate, estimate_groups
+    >>> from sfumato.mechanisms import RandomizedResponse
+    >>> mechanism = RandomizedResponse(Domain.range(3), "ln 8")
+    >>> counts = {"north": aggregate(mechanism, [0, 1, 2]), "south": aggregate(mechanism, [0, 1])}
+    >>> comparison = estimate_groups(mechanism, counts).answers("mean").compare()
+    >>> plot_group_differences(comparison).axes[0].get_title()
+    'Differences in the question "mean", 95% simultaneous intervals'
+    """
+    columns = comparison.to_columns(confidence, simultaneous=simultaneous)
+    several = len(comparison.answers.names) > 1
+    labels = [
+        f"{first} - {second}: {name}" if several else f"{first} - {second}"
+        for first, second, name in zip(columns["group"], columns["minus"], columns["answer"], strict=True)
+    ]
+    together = " simultaneous" if simultaneous else ""
+    question = comparison.answers.question.name
+    title = f'Differences in the question "{question}", {percent(confidence)}{together} intervals'
+    figure = _points(labels, columns["difference"], columns["low"], columns["high"], title, "difference")
+    figure.axes[0].axvline(0, color="grey", linewidth=0.8)
+    return figure
+
+
+def _points(labels: list[str], values: Any, low: Any, high: Any, title: str, axis: str) -> Figure:
+    """Draw points with intervals, one row each, the first at the top."""
+    shown = min(len(labels), MOST_BARS)
+    places = np.arange(shown)
+    figure, axes = new_figure(7.0, max(2.5, 0.28 * shown + 1.2))
+    axes.hlines(places, np.asarray(low)[:shown], np.asarray(high)[:shown], color=BAND, linewidth=3.0)
+    axes.plot(np.asarray(values)[:shown], places, "o", color=INK, markersize=4)
+    axes.set_yticks(places, labels[:shown])
+    axes.invert_yaxis()
+    axes.set_xlabel(axis)
+    axes.set_title(title)
     return figure
 
 

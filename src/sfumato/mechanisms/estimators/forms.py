@@ -236,7 +236,8 @@ class Form:
         )
         self._inside = offset + sum(coefficient * law.inside for coefficient, law in self._terms)
         self._offset = offset
-        self._unit = max((abs(coefficient) * law.unit for coefficient, law in self._terms), default=0.0)
+        #: The greatest contribution of one report to the estimate.
+        self.unit = max((abs(coefficient) * law.unit for coefficient, law in self._terms), default=0.0)
 
     # -- the other numbers of the groups -----------------------------------------------------------------------
 
@@ -298,7 +299,7 @@ class Form:
         """The α from which on the normal law is accurate enough."""
         inside = min(max(self._estimate, self.ends[0]), self.ends[1])
         deviation = math.sqrt(self._variance(inside))
-        numbers = (np.array([number]) for number in (deviation, self._unit, min(self._at_ends)))
+        numbers = (np.array([number]) for number in (deviation, self.unit, min(self._at_ends)))
         return float(switch_probability(*numbers)[0])
 
     def _normal_limits(self, alpha: float) -> tuple[float, float]:
@@ -381,7 +382,7 @@ class _Inversion:
 
     def __init__(self, form: Form, alpha: float) -> None:
         self._form = form
-        estimate, unit = form._estimate, form._unit
+        estimate, unit = form._estimate, form.unit
         low, high = form._normal_limits(alpha)
         unseen = 2 * math.log(2 / alpha) * unit
         ends = (min(low, estimate - unseen), estimate, max(high, estimate + unseen))
