@@ -53,6 +53,8 @@ class ForcingDraws:
         return low
 
     def bernoulli(self, numerator: int, denominator: int) -> bool:
+        if denominator & denominator - 1:
+            return self.below(denominator) < numerator
         width = denominator.bit_length() - 1
 
         def forced(event: str, prefix: int) -> int | None:
@@ -72,7 +74,7 @@ class ForcingDraws:
         def forced(event: str, width: int) -> int | None:
             return 0 if event.startswith("reject") and (1 << width) % m else None
 
-        value, width, event = self._first(32, forced)
+        value, width, event = self._first(32 if m <= 1 << 32 else 64, forced)
         again = event == "rejected twice"
         while value * m % (1 << width) < (1 << width) % m:
             value = self._read(width, 0 if again else None)
@@ -89,7 +91,7 @@ def specs() -> list[Mechanism]:
 def cases(mechanism: Mechanism, generator: random.Random) -> list[dict[str, Any]]:
     """Return cases for one mechanism: some with random words, and some with a forced event."""
     size = len(mechanism.domain)
-    forces = [(number, event) for number in range(min(len(mechanism.layout), 3))
+    forces = [(number, event) for number in range(min(len(mechanism.layout) or 3, 3))
               for event in ("tie, true", "tie, false", "rejected", "rejected twice")]  # fmt: skip
     values = [0, size - 1, *(generator.randrange(size) for _ in range(4))]
     plans = [(x, (-1, "")) for x in values] + [(generator.randrange(size), force) for force in forces]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 from sfumato._core import ProgressCallback, checked_count
 from sfumato.compiler.planning import plan_request
@@ -10,7 +11,8 @@ from sfumato.compiler.report_length import SHORT, MaxBits
 from sfumato.compiler.requests import Request
 from sfumato.compiler.solvers.goals import Goal
 from sfumato.domain import Frequencies
-from sfumato.mechanisms import Mechanism
+from sfumato.errors import InvalidInput, NoMechanism
+from sfumato.mechanisms import Mechanism, MemoizedMechanism, check_lifetime, permanent_pair
 from sfumato.policy import Policy
 from sfumato.questions import Question
 
@@ -24,6 +26,9 @@ def design(
     mechanism: str | None = None,
     utility: str | Goal = "estimation",
     question: Question | str | None = None,
+    lifetime: Policy | None = None,
+    max_changes: int | None = None,
+    refresh_every: int | None = None,
     prior: Frequencies | None = None,
     max_bits: MaxBits = SHORT,
     max_seconds: float | None = None,
@@ -50,6 +55,15 @@ def design(
         :class:`ExpectedLoss`; :func:`plan` explains them.
     question
         What is to be learned: a :class:`Question` such as :class:`Mean`, or its name. By default, all frequencies.
+    lifetime
+        Policy of all reports about one unchanged value, for a question that is asked again. The result is then a
+        :class:`~sfumato.mechanisms.MemoizedMechanism`: ``policy`` limits one report, and must imply ``lifetime``. If
+        the best mechanism has no memoized form, the best one that has is returned.
+    max_changes
+        Greatest number of further permanent answers of one person, with ``lifetime``; no limit by default.
+    refresh_every
+        Number of waves after which every device draws a new permanent answer, with ``lifetime``. By default, a device
+        draws one for each new value.
     prior
         Distribution of values that the design assumes: a sequence in domain order, or a mapping or pandas Series with
         the values as labels. The default is that of :func:`plan`.
@@ -79,9 +93,10 @@ def design(
     PolicyViolated
         If ``mechanism`` names a mechanism that another package registered, and an audit shows that it does not obey
         the policy.
+    NoMechanism
+        If no mechanism has reports of at most ``max_bits``, or none that was compared has a memoized form.
     NoAnswer
-        If ``mechanism="optimal"`` and the search does not fit in the time limit, or if no mechanism has reports of at
-        most ``max_bits``.
+        If ``mechanism="optimal"`` and the search does not fit in the time limit.
 
     Examples
     --------
@@ -91,6 +106,9 @@ def design(
     >>> from sfumato import Mean
     >>> design(Uniform(Domain.range(17, 91), 1), question=Mean(), max_seconds=0).name
     'shifted-bins'
+    >>> domain = Domain(["yes", "no", "maybe"])
+    >>> design(Uniform(domain, 1), lifetime=Uniform(domain, 2)).permanent.epsilon
+    Epsilon('2')
     """
     if n is not None:
         checked_count("design", n)
@@ -106,4 +124,21 @@ def design(
         progress=progress,
         cache=cache,
     )
-    return plan_request(request).best.mechanism
+    if lifetime is None:
+        for parameter, setting in {"max_changes": max_changes, "refresh_every": refresh_every}.items():
+            if setting is not None:
+                raise InvalidInput("design", parameter, "be passed together with lifetime", setting)
+        return plan_request(request).best.mechanism
+    check_lifetime(policy, lifetime)
+    plan = plan_request(request)
+    best, rows = plan.best, plan.rows
+    while rows:
+        pair = permanent_pair(best.mechanism, policy, lifetime)
+        if pair is not None:
+            return MemoizedMechanism(*pair, lifetime, max_changes=max_changes, refresh_every=refresh_every)
+        rows = tuple(row for row in rows if row is not best)
+        best = replace(plan, rows=rows).best if rows else best
+    raise NoMechanism(
+        f"no mechanism for this {policy.kind} policy that was compared has a memoized form with this lifetime policy. "
+        "Design for fewer values, or for a Uniform policy at the smallest level of this one."
+    )

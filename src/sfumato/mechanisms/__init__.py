@@ -22,6 +22,7 @@ from sfumato.mechanisms.estimators.base import Estimator as Estimator
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable as NotIdentifiable
 from sfumato.mechanisms.estimators.marginals import MarginalEstimator as MarginalEstimator
 from sfumato.mechanisms.families import *
+from sfumato.mechanisms.memoized.instantaneous import InstantaneousResponse as InstantaneousResponse
 from sfumato.mechanisms.registry import mechanism_classes as mechanism_classes, register as register
 from sfumato.mechanisms.reports.base import ReportFormat as ReportFormat
 from sfumato.mechanisms.reports.bitmap import BitmapFormat as BitmapFormat
@@ -37,6 +38,7 @@ if not TYPE_CHECKING:  # type checkers re-export the names of a starred import o
         "Field",
         "Finished",
         "IndexFormat",
+        "InstantaneousResponse",
         "Layout",
         "MarginalEstimator",
         "Mechanism",
@@ -77,6 +79,7 @@ from sfumato.mechanisms.estimators.matrix import efficient_estimator as efficien
 from sfumato.mechanisms.high_low.sizes import best_high_low_mixture as best_high_low_mixture
 from sfumato.mechanisms.kernels import write_thresholds as write_thresholds
 from sfumato.mechanisms.kernels.base import Kernel as Kernel
+from sfumato.mechanisms.memoized.mechanism import check_lifetime as check_lifetime, permanent_pair as permanent_pair
 from sfumato.mechanisms.product.mechanism import can_be_factor as can_be_factor
 from sfumato.mechanisms.provenance import (
     is_library_format as is_library_format,

@@ -16,7 +16,7 @@ from sfumato.errors import Description, InvalidInput
 
 __all__ = ["BitDraws", "Decision", "Draws", "Field", "Layout", "RecordedDraws", "RecordingDraws"]
 
-#: Width in bits of the numbers that `below` reads from the auxiliary stream.
+#: Width in bits of the numbers that `below` reads from the auxiliary stream; for more than 2^32 choices it is 64.
 INDEX_BITS = 32
 #: Maximum number of bits of one auxiliary read.
 WORD_BITS = 64
@@ -276,7 +276,7 @@ class BitDraws:
         return low != 0 and self._auxiliary(rest) < low
 
     def below(self, m: int) -> int:
-        value, width = self._first_bits(INDEX_BITS)
+        value, width = self._first_bits(INDEX_BITS if m <= 1 << INDEX_BITS else WORD_BITS)
         if not 1 <= m <= 1 << width:
             raise ValueError(f"below: m must be in 1 … 2^{width} for a decision of {width} bits; got {m}")
         rejected = (1 << width) % m

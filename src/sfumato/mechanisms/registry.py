@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sfumato.mechanisms.estimators.base import Estimator
     from sfumato.mechanisms.examples import Examples
     from sfumato.mechanisms.kernels.base import Kernel
+    from sfumato.mechanisms.memoized.forms import Form
 
 __all__ = [
     "Family",
@@ -36,6 +37,7 @@ __all__ = [
     "format_for",
     "kernel_for",
     "mechanism_classes",
+    "memory_form_for",
     "register",
 ]
 
@@ -71,6 +73,9 @@ class Family:
         Whether the browser client runs these mechanisms.
     examples
         ``"module:function"`` that returns ``Examples`` for vectors and contract tests.
+    memory
+        ``"module:object"`` that names the division of these mechanisms into permanent answers and reports. By default,
+        only tables of their laws are divided.
     is_of_library
         Whether the family is the library's. Candidates of other families are audited before ``plan`` compares them.
     """
@@ -83,6 +88,7 @@ class Family:
     count_law: Callable[[Any, Generator, int, Floats], Integers] | None = None
     in_browser: bool = False
     examples: str | None = None
+    memory: str | None = None
     is_of_library: bool = True
 
     def load_examples(self) -> Examples | None:
@@ -190,6 +196,12 @@ def kernel_for(mechanism: Mechanism) -> Kernel | None:
     if family is None or family.kernel is None or not is_library_mechanism(mechanism):
         return None
     return cast("Kernel", _loaded(family.kernel)(mechanism))
+
+
+def memory_form_for(mechanism: Mechanism) -> Form[Any] | None:
+    """Return the division of a mechanism into permanent answers and reports, or None if its class has none."""
+    family = _BY_CLASS.get(type(mechanism))
+    return None if family is None or family.memory is None else cast("Form[Any]", _loaded(family.memory))
 
 
 def count_law_for(mechanism: Mechanism) -> CountLaw | None:

@@ -42,4 +42,5 @@ BLOCKS = Family(
     count_law=draw_counts,
     in_browser=True,
     examples="sfumato.mechanisms.blocks.examples:examples",
+    memory="sfumato.mechanisms.memoized.forms:BLOCKS",
 )

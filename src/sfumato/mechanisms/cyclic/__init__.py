@@ -31,4 +31,5 @@ CYCLIC = Family(
     candidates=_candidates,
     in_browser=True,
     examples="sfumato.mechanisms.cyclic.examples:examples",
+    memory="sfumato.mechanisms.memoized.forms:MIXTURE",
 )

@@ -26,4 +26,5 @@ HADAMARD = Family(
     candidates=_candidates,
     in_browser=True,
     examples="sfumato.mechanisms.hadamard.examples:examples",
+    memory="sfumato.mechanisms.memoized.forms:MIXTURE",
 )

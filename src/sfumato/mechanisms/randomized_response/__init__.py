@@ -25,4 +25,5 @@ RANDOMIZED_RESPONSE = Family(
     candidates=_candidates,
     in_browser=True,
     examples="sfumato.mechanisms.randomized_response.examples:examples",
+    memory="sfumato.mechanisms.memoized.forms:MIXTURE",
 )

@@ -1,0 +1,118 @@
+"""Two tables for any policy: the permanent answer, and one report about it.
+
+Let Q be the table of one report, and q a row that all values share. For c up to the mass that all rows of Q have in
+common, (Q - c·q)/(1 - c) is a table too, and Q is that table with probability ρ = 1 - c, and q otherwise. The permanent
+table takes the largest c at which it obeys the lifetime policy, with q proportional to the column minima of Q. For a
+mixture, q is uniform, and this is the closed form. With c = 0, permanent answers are reported as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from sfumato._core import Floats
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.memoized.forms import KEEP_BITS
+from sfumato.mechanisms.table.alias import TOTAL_BITS
+from sfumato.mechanisms.table.mechanism import TableMechanism
+from sfumato.policy import Policy
+
+__all__ = ["memoized_tables"]
+
+#: Maximum number of entries of the two tables; their specs list all weights.
+LARGEST_PAIR = 2**17
+#: Sum of the weights of a row, before they are multiplied by 2^22.
+_COARSE = 1 << TOTAL_BITS - KEEP_BITS
+#: Shares of the mean row that are tried so that the rounded table obeys its policy, as exponents of 1/2.
+_SHARES = (20, 16, 12, 8)
+#: Probability below which an output counts as rare; weights of the others have at least 16 bits.
+_RARE = 2.0**-24
+#: Number of halvings in the search for the largest c.
+_HALVINGS = 40
+
+Weights = npt.NDArray[np.int64]
+
+
+def memoized_tables(
+    single: Mechanism, policy: Policy, lifetime: Policy
+) -> tuple[TableMechanism, TableMechanism] | None:
+    """Return tables of one report and of permanent answers; None if the mechanism is too large or cannot be rounded."""
+    if not single.report_format.is_histogram or len(single.domain) * single.outputs > LARGEST_PAIR:
+        return None
+    matrix = _without_rare_outputs(single.matrix())
+    common = matrix.min(axis=0)
+    blank = common / common.sum() if common.sum() > 0 else matrix.mean(axis=0)
+    for bits in _SHARES:
+
+        def permanent_at(c: float, bits: int = bits) -> Weights | None:
+            table = np.maximum(matrix - c * blank, 0.0) / (1 - c)
+            weights = _rounded(table + (matrix.mean(axis=0) - table) * 2.0**-bits)
+            return weights if lifetime.allows_all((weights << KEEP_BITS).T.tolist()) else None
+
+        permanent = _largest(permanent_at, float(common.sum()))
+        if permanent is None:
+            continue
+        row = _rounded(blank[None])[0]
+
+        def single_at(numerator: int, permanent: Weights = permanent, row: Weights = row) -> Weights | None:
+            weights = numerator * permanent + ((1 << KEEP_BITS) - numerator) * row
+            return weights if policy.allows_all(weights.T.tolist()) else None
+
+        one = _largest_numerator(single_at)
+        if one is not None:
+            prior = single.design_prior if isinstance(single, TableMechanism) else None
+            weights = (one, permanent << KEEP_BITS)
+            first, second = (TableMechanism(single.domain, each, design_prior=prior) for each in weights)
+            return first, second
+    return None
+
+
+def _without_rare_outputs(matrix: Floats) -> Floats:
+    """Merge outputs that are too rare for the rounding into the likeliest output, which obeys every policy."""
+    rare = matrix.max(axis=0) < _RARE
+    merged = matrix.copy()
+    merged[:, matrix.sum(axis=0).argmax()] += matrix[:, rare].sum(axis=1)
+    return np.asarray(merged[:, ~rare])
+
+
+def _rounded(table: Floats) -> Weights:
+    """Round rows to integers that sum to 2^40; positive entries stay positive, and the largest takes the rest."""
+    table = table / table.sum(axis=1, keepdims=True)
+    weights = np.where(table > 0, np.maximum(np.floor(table * _COARSE), 1.0), 0.0).astype(np.int64)
+    weights[np.arange(len(weights)), weights.argmax(axis=1)] += _COARSE - weights.sum(axis=1)
+    return weights
+
+
+def _largest(weights_at: Callable[[float], Weights | None], limit: float) -> Weights | None:
+    """Return the weights at the largest c below the limit for which there are any, or None if there are none at 0."""
+    best = weights_at(0.0)
+    low, high = 0.0, min(limit, 1.0)
+    if best is None:
+        return None
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        weights = weights_at(middle)
+        if weights is None:
+            high = middle
+        else:
+            best, low = weights, middle
+    return best
+
+
+def _largest_numerator(weights_at: Callable[[int], Weights | None]) -> Weights | None:
+    """Return the weights at the largest numerator of ρ for which there are any."""
+    low, high, best = 0, 1 << KEEP_BITS, weights_at(1 << KEEP_BITS)
+    if best is not None:
+        return best
+    best = weights_at(0)
+    while high - low > 1:
+        middle = (low + high) // 2
+        weights = weights_at(middle)
+        if weights is None:
+            high = middle
+        else:
+            best, low = weights, middle
+    return best

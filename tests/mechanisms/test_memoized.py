@@ -1,0 +1,346 @@
+"""Memoized mechanisms: both levels by exact enumeration, several waves, changes, and documents."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato._core import Epsilon
+from sfumato.errors import InvalidInput, NoMechanism, UnknownSpec
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.blocks.mechanism import BlockMechanism
+from sfumato.mechanisms.draws import BitDraws
+from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.high_low.subset import HighLowSubset
+from sfumato.mechanisms.memoized.mechanism import MemoizedMechanism
+from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.unary.mechanism import UnaryEncoding
+from sfumato.testing import MechanismContract, check_law
+
+R = sf.Domain.range
+ILLNESSES = sf.Domain(["none", "flu", "hiv", "cancer"])
+
+
+class TestContract(MechanismContract):
+    cases = 16
+    sizes = range(2, 6)
+
+    def make(self, domain: sf.Domain, epsilon: Epsilon) -> Mechanism:
+        kinds: list[Any] = [RandomizedResponse, HadamardResponse]
+        single = kinds[len(domain) % 2](domain, epsilon)
+        lifetime = sf.Uniform(domain, min(epsilon + epsilon, Epsilon(30)))
+        return MemoizedMechanism.for_policies(single, sf.Uniform(domain, epsilon), lifetime)
+
+
+def pairs(kind: Any, *arguments: Any) -> tuple[sf.Policy, sf.Policy]:
+    """Policies of one kind at the levels 1 and 2."""
+    first, second = (kind(*arguments, epsilon) for epsilon in ("1", "2"))
+    return first, second
+
+
+#: Every longitudinal mechanism: the policies of one report and of all reports, and the mechanism of one report.
+CASES: dict[str, tuple[tuple[sf.Policy, sf.Policy], str | None]] = {
+    "randomized response": (pairs(sf.Uniform, R(5)), "rr"),
+    "cyclic": (pairs(sf.Uniform, R(7)), "cyclic"),
+    "hadamard": (pairs(sf.Uniform, R(5)), "hadamard"),
+    "subset": (pairs(sf.Uniform, R(5)), "subset"),
+    "high-low rr": (pairs(sf.HighLow, R(5), [1, 2]), "uo-rr"),
+    "high-low subset": (pairs(sf.HighLow, R(6), [1, 2, 4, 5]), "high-low-subset"),
+    "high-low hadamard": (pairs(sf.HighLow, R(5), [1, 2]), "high-low-hadamard"),
+    "high-low cyclic": (pairs(sf.HighLow, R(5), [1, 2, 4]), "high-low-cyclic"),
+    "blocks": ((sf.Blocks(R(6), "aabbbc", ["1", "0.5", "0"]), sf.Blocks(R(6), "aabbbc", ["3", "0.5", "1"])), "block"),
+    "metric": (pairs(sf.Metric, R(4), "absolute"), "exponential"),
+    "blocks at two levels": ((sf.Blocks(R(3), "aab", 1, 2), sf.Blocks(R(3), "aab", 2, 4)), "optimal"),
+    "prior": (pairs(sf.Prior, R(3), ["1/2", "1/4", "1/4"]), "prior-rr"),
+    "two values": ((sf.Pairwise(R(2), [[0, 1], [2, 0]]), sf.Pairwise(R(2), [[0, 2], [3, 0]])), "binary"),
+}
+every_case = pytest.mark.parametrize(("policies", "name"), CASES.values(), ids=CASES)
+
+
+def tighter(policy: sf.Policy) -> sf.Policy:
+    """The policy with all levels a little smaller, which a tight mechanism violates."""
+    document = policy.to_dict()
+
+    def lowered(value: Any) -> Any:
+        if isinstance(value, list):
+            return [lowered(each) for each in value]
+        return str(Epsilon(value) * Fraction(99, 100)) if value not in (None, "inf") else value
+
+    for key in ("epsilon", "across", "matrix"):
+        if key in document["policy"]:
+            document["policy"][key] = lowered(document["policy"][key])
+    return sf.policy_from_dict(document)
+
+
+# -- both levels -------------------------------------------------------------------------------------------
+
+
+@every_case
+def test_both_levels_are_audited_on_every_branch(policies: tuple[sf.Policy, sf.Policy], name: str) -> None:
+    first, lifetime = policies
+    mechanism = sf.design(first, mechanism=name, lifetime=lifetime)
+    assert isinstance(mechanism, MemoizedMechanism)
+    for made, policy in ((mechanism, first), (mechanism.permanent, lifetime)):
+        certificate = sf.audit(made, policy)
+        assert certificate.holds, certificate
+        assert certificate.coverage == "all"
+        check_law(made)
+    assert not sf.audit(mechanism.permanent, first).holds
+    assert not sf.audit(mechanism, tighter(first)).holds
+    assert not sf.audit(mechanism.permanent, tighter(lifetime)).holds
+
+
+@every_case
+def test_the_law_of_one_report_is_the_exact_composition(policies: tuple[sf.Policy, sf.Policy], name: str) -> None:
+    mechanism = sf.design(policies[0], mechanism=name, lifetime=policies[1])
+    assert isinstance(mechanism, MemoizedMechanism)
+    permanent, response = mechanism.permanent, mechanism.instantaneous
+    reports = list(mechanism.reports())
+    channel = {answer: [response.probability(y, answer) for y in reports] for answer in permanent.reports()}
+    assert all(sum(row) == 1 for row in channel.values())
+    for x in range(len(mechanism.domain)):
+        composed = [
+            sum(permanent.probability(z, x) * row[i] for z, row in channel.items()) for i in range(len(reports))
+        ]
+        assert composed == [mechanism.probability(y, x) for y in reports]
+
+
+@every_case
+def test_all_reports_of_three_waves_obey_the_lifetime_policy(policies: tuple[sf.Policy, sf.Policy], name: str) -> None:
+    mechanism = sf.design(policies[0], mechanism=name, lifetime=policies[1])
+    assert isinstance(mechanism, MemoizedMechanism)
+    response, permanent = mechanism.instantaneous, mechanism.permanent
+    reports = list(mechanism.reports())[:: max(mechanism.outputs // 6, 1)]
+    values = range(len(mechanism.domain))
+    for waves in itertools.combinations_with_replacement(reports, 3):
+        column = [mechanism.joint_probability(waves, x) for x in values]
+        assert policies[1].allows(column), waves
+        summed = [
+            sum(
+                permanent.probability(z, x) * math.prod(response.probability(y, z) for y in waves)
+                for z in permanent.reports()
+            )
+            for x in values
+        ]
+        assert column == summed
+
+
+@pytest.mark.parametrize("name", ["rr", "cyclic", "hadamard", "subset"])
+def test_one_report_has_exactly_the_law_of_the_one_shot_mechanism(name: str) -> None:
+    domain = R(6)
+    single = sf.design(sf.Uniform(domain, 1), mechanism=name)
+    mechanism = sf.design(sf.Uniform(domain, 1), mechanism=name, lifetime=sf.Uniform(domain, 3))
+    assert isinstance(mechanism, MemoizedMechanism)
+    assert mechanism.single == single
+    assert mechanism.permanent.stated_epsilon == Epsilon(3)
+    assert mechanism.channel().rows == single.channel().rows
+    assert mechanism.risk(1000) == single.risk(1000)
+    ratio = Fraction(single.threshold, mechanism.permanent.threshold)  # type: ignore[attr-defined]
+    assert (
+        mechanism.keep_probability(0) == ratio == mechanism.instantaneous.keep_probability(next(iter(single.reports())))
+    )
+
+
+def test_a_table_loses_about_a_millionth_of_the_error() -> None:
+    domain = R(5)
+    policy, lifetime = pairs(sf.Metric, domain, "absolute")
+    single = sf.design(policy, mechanism="optimal", max_seconds=5)
+    mechanism = MemoizedMechanism.for_policies(single, policy, lifetime)
+    assert single.risk(1) * 0.9999 <= mechanism.risk(1) <= single.risk(1) * 1.00001
+    assert mechanism.keep_probability(0) < Fraction(9, 10)
+    assert sf.audit(mechanism, policy).holds
+    assert sf.audit(mechanism.permanent, lifetime).holds
+
+
+def test_large_domains_are_audited() -> None:
+    domain = R(2_000)
+    policies = sf.HighLow(domain, range(1_000), "0.5"), sf.HighLow(domain, range(1_000), 1)
+    mechanism = sf.design(policies[0], lifetime=policies[1], max_seconds=0)
+    assert isinstance(mechanism, MemoizedMechanism)
+    assert mechanism.bits <= 19
+    assert sf.audit(mechanism, policies[0]).holds
+    assert sf.audit(mechanism.permanent, policies[1]).holds
+    assert not sf.audit(mechanism.permanent, policies[0]).holds
+
+
+# -- edges -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("first", "lifetime", "keep"), [("0", "0", 1), ("0", "1", 0), ("1", "1", 1), ("inf", "inf", 1)]
+)
+def test_the_extreme_levels(first: str, lifetime: str, keep: int) -> None:
+    domain = R(3)
+    mechanism = sf.design(sf.Uniform(domain, first), mechanism="rr", lifetime=sf.Uniform(domain, lifetime))
+    assert isinstance(mechanism, MemoizedMechanism)
+    assert mechanism.keep_probability(1) == keep
+    check_law(mechanism)
+    assert sf.mechanism_from_spec(mechanism.to_json()) == mechanism
+
+
+def test_the_lifetime_must_allow_what_one_report_reveals() -> None:
+    with pytest.raises(InvalidInput, match="lifetime must be implied by the policy of one report"):
+        sf.design(sf.Uniform(R(3), 2), lifetime=sf.Uniform(R(3), 1))
+    with pytest.raises(InvalidInput, match="lifetime must be implied"):
+        sf.design(sf.HighLow(R(3), [0], 1), lifetime=sf.Uniform(R(3), 2))
+    with pytest.raises(InvalidInput, match="max_changes must be passed together with lifetime"):
+        sf.design(sf.Uniform(R(3), 2), max_changes=1)
+    with pytest.raises(InvalidInput, match="max_changes must be an integer"):
+        sf.design(sf.Uniform(R(3), 1), lifetime=sf.Uniform(R(3), 1), max_changes=-1)
+
+
+def test_a_mechanism_without_a_memoized_form_is_rejected() -> None:
+    policy = sf.Uniform(R(20), 1)
+    with pytest.raises(NoMechanism, match="has no memoized form"):
+        MemoizedMechanism.for_policies(UnaryEncoding(R(20), 1), policy, sf.Uniform(R(20), 2))
+    with pytest.raises(InvalidInput, match="single must be of the same class as permanent"):
+        MemoizedMechanism(UnaryEncoding(R(20), 1), UnaryEncoding(R(20), 1), policy)
+    with pytest.raises(InvalidInput, match="have the class, the values and the sets"):
+        MemoizedMechanism(SubsetSelection(R(9), 1, 2), SubsetSelection(R(9), 2, 3), sf.Uniform(R(9), 2))
+    with pytest.raises(InvalidInput, match="be at least as large as the level of one report"):
+        MemoizedMechanism(RandomizedResponse(R(3), 2), RandomizedResponse(R(3), 1), sf.Uniform(R(3), 2))
+
+
+def test_the_spec_is_checked() -> None:
+    domain = R(3)
+    mechanism = sf.design(sf.Uniform(domain, 1), lifetime=sf.Uniform(domain, 2), max_changes=4)
+    spec = mechanism.spec
+    for change, error in (({"mechanism": "no-such-mechanism"}, UnknownSpec), ({"keep": [["1", "2"]]}, InvalidInput)):
+        with pytest.raises(error):
+            sf.mechanism_from_spec({**spec, "parameters": {**spec["parameters"], **change}})
+
+
+def test_reports_are_estimated_as_those_of_one_shot() -> None:
+    policy = sf.HighLow(ILLNESSES, ["hiv", "cancer"], 1)
+    mechanism = sf.design(policy, lifetime=sf.HighLow(ILLNESSES, ["hiv", "cancer"], 2))
+    values = np.array(["none"] * 500 + ["flu"] * 300 + ["hiv"] * 200)
+    reports = sf.privatize(mechanism, values, stream=sf.InsecureSeeded(3))
+    estimate = sf.estimate(mechanism, sf.aggregate(mechanism, reports))
+    assert isinstance(mechanism, MemoizedMechanism)
+    expected = sf.estimate(mechanism.single, sf.aggregate(mechanism.single, reports))
+    np.testing.assert_array_equal(estimate.frequencies, expected.frequencies)
+    # Fixed seed; five standard errors reject a right law with probability below 1e-6.
+    truth = np.array([0.5, 0.3, 0.2, 0.0])
+    assert (abs(estimate.frequencies - truth) < 5 * estimate.standard_errors).all()
+
+
+# -- changes -----------------------------------------------------------------------------------------------
+
+
+def test_levels_add_with_the_number_of_changes_up_to_the_maximum() -> None:
+    domain = R(4)
+
+    def levels(**settings: Any) -> list[str]:
+        mechanism = sf.design(sf.Uniform(domain, "0.5"), lifetime=sf.Uniform(domain, 1), **settings)
+        assert isinstance(mechanism, MemoizedMechanism)
+        return [str(mechanism.lifetime_policy(changes).epsilon) for changes in range(6)]  # type: ignore[attr-defined]
+
+    assert levels() == ["1", "2", "3", "4", "4", "4"]
+    assert levels(max_changes=1) == ["1", "2", "2", "2", "2", "2"]
+    assert levels(max_changes=0) == ["1"] * 6
+    assert levels(refresh_every=3) == ["1", "2", "3", "4", "5", "6"]
+    scheduled = sf.design(sf.Uniform(domain, "0.5"), lifetime=sf.Uniform(domain, 1), refresh_every=3)
+    assert isinstance(scheduled, MemoizedMechanism)
+    with pytest.raises(InvalidInput, match="unlimited schedule"):
+        scheduled.lifetime_policy()
+
+
+def test_two_answers_compose_exactly() -> None:
+    """The reports of two waves with a change between them, for all pairs of values at once."""
+    domain = R(3)
+    mechanism = sf.design(sf.Uniform(domain, 1), lifetime=sf.Uniform(domain, 2))
+    assert isinstance(mechanism, MemoizedMechanism)
+    policy = mechanism.lifetime_policy(changes=1)
+    waves = list(itertools.product(mechanism.reports(), repeat=2))
+    likelihoods = {(reports, x): mechanism.joint_probability(reports, x) for reports in waves for x in range(3)}
+    for first, second in itertools.product(waves, repeat=2):
+        both = [likelihoods[first, one] * likelihoods[second, other] for one in range(3) for other in range(3)]
+        assert policy.allows([max(both), min(both), min(both)])
+
+
+def reference_values(mechanism: MemoizedMechanism, true: list[int]) -> list[int]:
+    """The values that one device reports about, one wave at a time."""
+    known: list[int] = []
+    result: list[int] = []
+    for wave, value in enumerate(true):
+        if mechanism.refresh_every is not None:
+            due = wave % mechanism.refresh_every == 0
+            if due and (mechanism.most_answers is None or len(known) < mechanism.most_answers):
+                known.append(value)
+            result.append(known[-1])
+            continue
+        assert mechanism.most_answers is not None
+        if value not in known and len(known) < mechanism.most_answers:
+            known.append(value)
+        result.append(value if value in known else result[-1])
+    return result
+
+
+@pytest.mark.parametrize("settings", [{}, {"max_changes": 0}, {"max_changes": 2}, {"refresh_every": 3},
+                                      {"refresh_every": 2, "max_changes": 1}])  # fmt: skip
+def test_the_effective_values_are_those_of_a_device(settings: dict[str, Any]) -> None:
+    domain = R(5)
+    mechanism = sf.design(sf.Uniform(domain, 1), lifetime=sf.Uniform(domain, 2), **settings)
+    assert isinstance(mechanism, MemoizedMechanism)
+    true = np.random.default_rng(5).integers(5, size=(200, 11))
+    expected = [reference_values(mechanism, row) for row in true.tolist()]
+    assert mechanism.effective_values(true).tolist() == expected
+    assert mechanism.effective_values(np.zeros((0, 4), int)).shape == (0, 4)
+
+
+@pytest.mark.parametrize("settings", [{"max_changes": 2}, {"refresh_every": 4}, {}])
+def test_the_stale_share_is_the_share_of_simulated_people(settings: dict[str, Any]) -> None:
+    """20,000 people who never return to a value; six standard errors, false rejections below 1e-6 for all waves."""
+    people, waves, rate = 20_000, 12, 0.2
+    generator = np.random.default_rng(11)
+    domain = R(waves)
+    mechanism = sf.design(sf.Uniform(domain, 1), lifetime=sf.Uniform(domain, 2), **settings)
+    assert isinstance(mechanism, MemoizedMechanism)
+    changes = generator.random((people, waves)) < rate
+    changes[:, 0] = False
+    true = changes.cumsum(axis=1)
+    share = (mechanism.effective_values(true) != true).mean(axis=0)
+    expected = mechanism.stale_share(waves, rate)
+    error = np.sqrt(expected * (1 - expected) / people)
+    assert (abs(share - expected) <= 6 * error).all()
+    assert expected.shape == (waves,)
+    if settings:
+        assert (abs(share - 1.05 * expected) > 6 * error).any()
+
+
+def test_a_permanent_answer_and_its_reports_are_drawn_separately() -> None:
+    domain = R(4)
+    mechanism = sf.design(sf.Uniform(domain, 1), lifetime=sf.Uniform(domain, 4))
+    assert isinstance(mechanism, MemoizedMechanism)
+    generator = np.random.default_rng(2)
+
+    def bits(width: int) -> int:
+        return int.from_bytes(generator.bytes(8), "little") & (1 << width) - 1
+
+    draws = BitDraws(bits)
+    answer = mechanism.draw_permanent(2, draws)
+    reports = [mechanism.instantaneous.sample(answer, draws) for _ in range(4000)]
+    share = float(mechanism.instantaneous.probability(answer, answer))
+    # Fixed seed; five standard errors.
+    assert abs(reports.count(answer) / 4000 - share) < 5 * math.sqrt(share * (1 - share) / 4000)
+
+
+def test_parts_have_their_own_probability_of_the_permanent_answer() -> None:
+    policies = sf.Blocks(R(5), "aabbb", ["1", "0.5"]), sf.Blocks(R(5), "aabbb", ["2", "3"])
+    mechanism = sf.design(policies[0], lifetime=policies[1])
+    assert isinstance(mechanism, MemoizedMechanism)
+    assert isinstance(mechanism.single, BlockMechanism)
+    assert mechanism.keep_probability(0) == mechanism.keep_probability(1) != mechanism.keep_probability(4)
+
+
+def test_a_high_low_mechanism_over_sensitive_values_only() -> None:
+    single = HighLowSubset(R(4), range(4), 1)
+    mechanism = MemoizedMechanism.for_policies(single, sf.Uniform(R(4), 1), sf.Uniform(R(4), 2))
+    assert sf.audit(mechanism.permanent, sf.Uniform(R(4), 2)).holds
