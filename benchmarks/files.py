@@ -2,9 +2,10 @@
 
     python -m benchmarks.files [ROWS]
 
-The files have the same rows: a person and one of four answers. The formats take turns. The table shows the median of
-three rounds, and the ratio to Parquet in the same rounds. "read" is the time to read and encode the column, "privatize"
-the time of the whole command in a new process. The last line reads a tenth of the rows with Python's `csv` module.
+The rows have a person and one of four answers, or a number that few others share. The files take turns. The table shows
+the median of three rounds, and the ratio to Parquet in the same rounds. "read" is the time to read and encode the
+column, "privatize" the time of the whole command in a new process. The last line reads a tenth of the rows with
+Python's `csv` module.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ def measure(path: Path, column: str, mechanism: Path, reports: Path | None, *, a
     return seconds, peak
 
 
-def write_files(folder: Path, rows: int) -> dict[str, tuple[Path, str]]:
-    """Write the files; return the path and the column of each."""
+def write_files(folder: Path, rows: int) -> list[tuple[str, Path, str, str]]:
+    """Write the files; return the label, the path and the column of each, and the label to compare it with."""
     draws = np.random.default_rng(1)
     table = pa.table(
         {
@@ -69,48 +70,54 @@ def write_files(folder: Path, rows: int) -> dict[str, tuple[Path, str]]:
             "answer": pa.array(np.array(ANSWERS)[draws.integers(0, len(ANSWERS), rows)]),
         }
     )
+    numbers = pa.table({"person": np.arange(rows), "pay": np.round(draws.uniform(0, 200_000, rows), 2)})
     pq.write_table(table, folder / "values.parquet")
+    pq.write_table(numbers, folder / "numbers.parquet")
     arrow_csv.write_csv(table, folder / "values.csv", arrow_csv.WriteOptions(quoting_style="none"))
     arrow_csv.write_csv(table, folder / "quoted.csv", arrow_csv.WriteOptions(quoting_style="all_valid"))
+    arrow_csv.write_csv(numbers, folder / "numbers.csv")
     with (folder / "values.csv").open("rb") as source, gzip.open(folder / "values.csv.gz", "wb", 1) as target:
         shutil.copyfileobj(source, target)
-    names = {
-        "Parquet": "values.parquet",
-        "CSV": "values.csv",
-        "CSV, quoted": "quoted.csv",
-        "CSV, gzip": "values.csv.gz",
-    }
-    return {label: (folder / name, "answer") for label, name in names.items()}
+    return [
+        ("Parquet", folder / "values.parquet", "answer", "Parquet"),
+        ("CSV", folder / "values.csv", "answer", "Parquet"),
+        ("CSV, quoted", folder / "quoted.csv", "answer", "Parquet"),
+        ("CSV, gzip", folder / "values.csv.gz", "answer", "Parquet"),
+        ("Parquet, numbers", folder / "numbers.parquet", "pay", "Parquet, numbers"),
+        ("CSV, numbers", folder / "numbers.csv", "pay", "Parquet, numbers"),
+    ]
 
 
 def main(rows: int = ROWS) -> None:
     """Print the table."""
-    mechanism = sf.mechanisms.RandomizedResponse(sf.Domain(ANSWERS), 1)
+    domains = {"answer": sf.Domain(ANSWERS), "pay": sf.Domain.numbers(0, 200_000, bins=40)}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        files = write_files(folder, rows)
-        spec, reports = folder / "mechanism.json", folder / "reports.sfb"
-        spec.write_text(mechanism.to_json(), encoding="utf-8")
-        measure(files["Parquet"][0], "answer", spec, reports)  # compile the kernel
-        read: dict[str, list[tuple[float, int]]] = {label: [] for label in files}
-        whole: dict[str, list[tuple[float, int]]] = {label: [] for label in files}
+        files, reports = write_files(folder, rows), folder / "reports.sfb"
+        specs = {column: folder / f"{column}.json" for column in domains}
+        for column, spec in specs.items():
+            mechanism = sf.mechanisms.RandomizedResponse(domains[column], 1)
+            spec.write_text(mechanism.to_json(), encoding="utf-8")
+        measure(files[0][1], "answer", specs["answer"], reports)  # compile the kernel
+        read: dict[str, list[tuple[float, int]]] = {label: [] for label, *_ in files}
+        whole: dict[str, list[tuple[float, int]]] = {label: [] for label, *_ in files}
         for _ in range(ROUNDS):
-            for label, (path, column) in files.items():
-                read[label].append(measure(path, column, spec, None))
-                whole[label].append(measure(path, column, spec, reports))
-        print(f"{rows:,} rows with two columns, one of which is read; {ROUNDS} rounds, each format in turn")
-        print(f"  {'file':12} {'size':>8} {'read':>8} {'ratio':>6} {'privatize':>10} {'ratio':>6} {'peak memory':>12}")
-        for label, (path, _) in files.items():
+            for label, path, column, _ in files:
+                read[label].append(measure(path, column, specs[column], None))
+                whole[label].append(measure(path, column, specs[column], reports))
+        print(f"{rows:,} rows with two columns, one of which is read; {ROUNDS} rounds, each file in turn")
+        print(f"  {'file':16} {'size':>8} {'read':>8} {'ratio':>6} {'privatize':>10} {'ratio':>6} {'peak memory':>12}")
+        for label, path, _, baseline in files:
             cells = []
             for runs in (read, whole):
                 seconds = statistics.median(one for one, _ in runs[label])
-                ratio = statistics.median(a / b for (a, _), (b, _) in zip(runs[label], runs["Parquet"], strict=True))
+                ratio = statistics.median(a / b for (a, _), (b, _) in zip(runs[label], runs[baseline], strict=True))
                 cells.append(f"{seconds:7.2f}s {ratio:6.2f}")
             peak = max(memory for _, memory in whole[label])
-            print(f"  {label:12} {path.stat().st_size / 1e6:5.0f} MB {cells[0]}   {cells[1]} {peak / 1e6:9.0f} MB")
+            print(f"  {label:16} {path.stat().st_size / 1e6:5.0f} MB {cells[0]}   {cells[1]} {peak / 1e6:9.0f} MB")
         (folder / "tenth").mkdir()
-        path, column = write_files(folder / "tenth", rows // 10)["CSV"]
-        seconds, _ = measure(path, column, spec, None, arrow=False)
+        path = write_files(folder / "tenth", rows // 10)[1][1]
+        seconds, _ = measure(path, "answer", specs["answer"], None, arrow=False)
         print(f"  CSV without pyarrow: {seconds:.2f} s to read {rows // 10:,} rows")
 
 

@@ -15,8 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.device.values import read_values
+from sfumato._core import TextFormat, delimited
+from sfumato.device.values import read_indices, read_values
 from sfumato.domain import At, read_column
+from sfumato.errors import InvalidInput
 from support.reference import refusal
 from support.tables import write_table
 
@@ -176,3 +178,38 @@ def test_values_files_of_other_kinds_are_refused(tmp_path: Path) -> None:
     for name in ("values.csv", "values.txt", "values.parquet"):
         message = refusal(list, read_values(tmp_path / name))
         assert f"{tmp_path / name}: the path must be a readable file (" in message
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_numbers_are_the_nearest_doubles_with_and_without_pyarrow(
+    decimal: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draws = np.random.default_rng(1)
+    numbers = [repr(float(x)) for x in np.exp(draws.uniform(-300, 300, 300))]
+    numbers += ["0", "1.", ".5", "-.5", "1e5", "1E-5", "9" * 40, "0." + "1" * 40, "4.9e-324", "2.5e-324", "1e308"]
+    domain = sf.Domain.numbers(0, 1e6, bins=10)
+    path = tmp_path / "values.csv"
+    read = {}
+    for more in ([], ["+1"], ["1e400"], ["-0.0"], ["inf"], ["nan"], [""], [" 1"], ["0x1"], ["1_0"], ["1.5.5"]):
+        cells = [cell.replace(".", decimal) for cell in [*numbers, *more]]
+        path.write_text("id;v\n" + "".join(f"1;{cell}\n" for cell in cells))
+        for small in (2**18, -1):
+            monkeypatch.setattr(delimited, "_SMALL_BYTES", small)
+            try:
+                read[small] = joined(read_values(path, "v", domain=domain, text=TextFormat(";", decimal=decimal)))
+            except InvalidInput as error:
+                read[small] = [str(error)]
+        assert list(map(repr, read[-1])) == list(map(repr, read[2**18]))
+        assert (len(read[-1]) == 1) == (more[:1] in ([""], ["nan"], [" 1"], ["0x1"], ["1_0"], ["1.5.5"]))
+
+
+def test_csv_is_read_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "values.csv"
+    path.write_text("id,v\n" + "1,yes\n2,no\n" * 40_000 + "3,maybe\n")
+    domain = sf.Domain(["yes", "no"])
+    expected = joined(read_values(path, "v"))
+    message = refusal(list, read_indices(path, "v", domain=domain))
+    assert message == f"{path}: line 80002, column 'v' must be one of the str labels 'yes', 'no'; got 'maybe'"
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert [value for piece in read_values(path, "v") for value in piece] == expected
+    assert refusal(list, read_indices(path, "v", domain=domain)) == message

@@ -29,11 +29,13 @@ from sfumato.domain import (
     Domain,
     Label,
     cell_reader,
+    decimal_array,
     drop_marked,
     encode_rows,
     filled_domain,
     marked_domain,
     read_column,
+    reads_decimals,
 )
 from sfumato.errors import Description, InvalidInput
 
@@ -254,7 +256,8 @@ def _from_cells(
     further = _places(extra, file.header, file.shown, hint) if extra else []
     columns = [file.header[place] for place in places]
     readers = _readers(domain, columns, text)
-    for piece in file.pieces([*places, *further]):
+    plain = {place for place, name in zip(places, columns, strict=True) if readers[name].decimal is not None}
+    for piece in file.pieces([*places, *further], plain.difference(further)):
         cells = dict(zip(columns, piece.columns, strict=False))
         values = {
             name: _read_cells(cells[name], reader, file.shown, _row_name("line", piece.line_of, [name]))
@@ -267,8 +270,17 @@ def _from_cells(
 
 # -- conversion of strings to values -----------------------------------------------------------------------
 
-#: A function that converts a string or returns None, and the requirement in words; None if strings are values.
-_Reader = tuple[Callable[[str], Any], str] | None
+
+@dataclass(frozen=True)
+class _Reader:
+    """How the cells of a column become values."""
+
+    #: Function that converts a string or returns None; None if strings are values.
+    read: Callable[[str], Any] | None = None
+    #: The requirement in words.
+    must: str = "be a label"
+    #: The decimal mark, if every decimal number is read as the nearest double.
+    decimal: str | None = None
 
 
 def _readers(domain: Domain | None, names: list[str], text: TextFormat) -> dict[str, _Reader]:
@@ -278,43 +290,46 @@ def _readers(domain: Domain | None, names: list[str], text: TextFormat) -> dict[
         domains = dict.fromkeys(names, _COORDINATES)
     elif domain is not None and domain.factors and len(names) == len(domain.factors):
         domains = dict(zip(names, domain.factors.values(), strict=True))
-    return {
-        name: _with_nulls(None if domain is None else cell_reader(domain, text.decimal), text.nulls)
-        for name, domain in domains.items()
-    }
+    return {name: _reader_of(domain, text) for name, domain in domains.items()}
 
 
 #: A domain whose cells are read as coordinates.
 _COORDINATES = Domain([0.0])
 
 
-def _with_nulls(reader: _Reader, nulls: Sequence[str]) -> _Reader:
-    """Return a reader that reads null cells as empty cells."""
-    if not nulls:
-        return reader
+def _reader_of(domain: Domain | None, text: TextFormat) -> _Reader:
+    """Return the reader of a column with values of a domain; null cells are read as empty cells."""
+    reader = None if domain is None else cell_reader(domain, text.decimal)
+    if reader is None and not text.nulls:
+        return _Reader()
     read, must = reader or (str, "be a label")
-    empty = frozenset(nulls)
-    return lambda cell: read("" if cell in empty else cell), must
+    if not text.nulls:
+        decimal = text.decimal if domain is not None and reads_decimals(domain) else None
+        return _Reader(read, must, decimal)
+    nulls = frozenset(text.nulls)
+    return _Reader(lambda cell: read("" if cell in nulls else cell), must)
 
 
 def _read_cells(cells: Any, reader: _Reader, shown: str, row_name: Callable[[int], str]) -> Any:
     """Convert a column of strings to values; errors name the first invalid one."""
-    if reader is None:
+    if reader.read is None:
         return cells
-    read, must = reader
     if isinstance(cells, list):
-        values = list(map(read, cells))
+        values = list(map(reader.read, cells))
         if None in values:
             wrong = values.index(None)
-            raise _invalid(cells[wrong], must, shown, row_name(wrong))
+            raise _invalid(cells[wrong], reader.must, shown, row_name(wrong))
         return values
+    numbers = None if reader.decimal is None else decimal_array(cells, reader.decimal)
+    if numbers is not None:
+        return numbers
     column = read_column(cells, At(shown, "the column"))
     assert isinstance(column, Coded)
-    values = list(map(read, column.categories))  # each distinct string is read once
+    values = list(map(reader.read, column.categories))  # each distinct string is read once
     if None in values:
         invalid = np.array([value is None for value in values])
         wrong = int(invalid[column.codes].argmax())
-        raise _invalid(str(column.at(wrong)), must, shown, row_name(wrong))
+        raise _invalid(str(column.at(wrong)), reader.must, shown, row_name(wrong))
     return Coded(column.codes, values)
 
 

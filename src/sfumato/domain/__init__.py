@@ -61,7 +61,12 @@ from sfumato.domain.encoding import (
     filled_domain as filled_domain,
     marked_domain as marked_domain,
 )
-from sfumato.domain.entries import cell_reader as cell_reader, read_entries as read_entries
+from sfumato.domain.entries import (
+    cell_reader as cell_reader,
+    decimal_array as decimal_array,
+    read_entries as read_entries,
+    reads_decimals as reads_decimals,
+)
 from sfumato.domain.label_files import (
     TEXT_KEYS as TEXT_KEYS,
     relative_path as relative_path,

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from sfumato._core import DelimitedText, TextFormat, quantity, read_list
+import numpy as np
+
+from sfumato._core import DelimitedText, TextFormat, import_pyarrow, quantity, read_list
 from sfumato.domain.domain import Domain
 from sfumato.domain.kinds.base import CellReader, DomainKind, Scalar
 from sfumato.domain.kinds.product import Product
@@ -16,7 +18,7 @@ from sfumato.domain.refusals import At, listing
 from sfumato.domain.scalars import STRING_READERS, Label
 from sfumato.errors import Description, InvalidInput
 
-__all__ = ["cell_reader", "read_entries"]
+__all__ = ["cell_reader", "decimal_array", "read_entries", "reads_decimals"]
 
 
 def read_entries(
@@ -128,6 +130,11 @@ def _kind_reader(kind: DomainKind, decimal: str) -> CellReader | None:
     return reader if reader is None or decimal == "." else _with_decimal_comma(reader)
 
 
+def reads_decimals(domain: Domain) -> bool:
+    """Return whether the reader of cells reads every decimal number as the nearest double."""
+    return isinstance(domain._kind, Scalar) and domain._kind.reads_decimals
+
+
 #: Exchange of the decimal point and the decimal comma.
 _EXCHANGE = str.maketrans(".,", ",.")
 
@@ -144,3 +151,24 @@ def _with_decimal_comma(reader: CellReader) -> CellReader:
         return None if isinstance(number, str) else number
 
     return read_cell, must
+
+
+def decimal_array(cells: Any, decimal: str) -> Any:
+    """Return an Arrow column of strings as doubles; None if a string may not be a decimal number.
+
+    pyarrow accepts other spellings, such as "nan", only with other characters than those of decimal numbers. Both
+    pyarrow and Python round to the nearest double.
+    """
+    pyarrow = import_pyarrow()
+    allowed = b"0123456789+-eE" + decimal.encode()
+    for chunk in cells.chunks:
+        _, offsets, data = chunk.buffers()
+        ends = np.frombuffer(offsets, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
+        if data is not None and data.to_pybytes()[ends[0] : ends[-1]].translate(None, allowed):
+            return None
+    try:
+        if decimal != ".":
+            cells = import_pyarrow(module="pyarrow.compute").replace_substring(cells, decimal, ".")
+        return cells.cast(pyarrow.float64())
+    except pyarrow.ArrowException:  # Python reads some more spellings, such as "+1"
+        return None

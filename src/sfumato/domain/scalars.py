@@ -135,6 +135,11 @@ STRING_READERS: dict[type, tuple[Callable[[str], Label | None], str]] = {
 }
 
 
+def is_decimal(string: str) -> bool:
+    """Return whether a string is a decimal number."""
+    return _FLOAT.fullmatch(string) is not None
+
+
 def read_double(string: str) -> float | None:
     """Return the double nearest to a decimal, or an infinity; None for other strings."""
     return float(string) if _FLOAT.fullmatch(string) or _INFINITE.fullmatch(string) else None

@@ -101,6 +101,8 @@ class Scalar(DomainKind):
 
     #: Index of null rows.
     null_index = -1
+    #: Whether the reader of cells reads every decimal number as the nearest double.
+    reads_decimals = False
 
     @property
     @abstractmethod

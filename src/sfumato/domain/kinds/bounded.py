@@ -25,6 +25,7 @@ class Bounded(Scalar):
     name = "range"
     is_ordered = True
     is_numeric = True
+    reads_decimals = True
 
     def __init__(self, low: int, high: int, *, clips: bool) -> None:
         self.low = low

@@ -38,6 +38,7 @@ class Intervals(Scalar):
     name = "numbers"
     is_ordered = True
     is_numeric = True
+    reads_decimals = True
 
     def __init__(
         self,

@@ -36,6 +36,7 @@ class Listed(Scalar):
         self.shape = (self.size,)
         self.signature = signature
         self.is_numeric = signature in ("int", "float")
+        self.reads_decimals = signature == "float"
         self._labels = labels
         self._table = table
         self._reader = reader_for(signature)

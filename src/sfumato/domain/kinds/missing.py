@@ -15,7 +15,7 @@ from sfumato.domain.kinds.base import LARGEST, CellReader, DomainKind, Fault, Sc
 from sfumato.domain.kinds.bounded import Bounded
 from sfumato.domain.kinds.counted import Counted
 from sfumato.domain.refusals import At
-from sfumato.domain.scalars import Label, as_label, is_missing
+from sfumato.domain.scalars import Label, as_label, is_decimal, is_missing
 
 
 class WithMissing(Scalar):
@@ -31,6 +31,7 @@ class WithMissing(Scalar):
         self.shape = (self.size,)
         self.is_ordered = values.is_ordered
         self.is_numeric = values.is_numeric
+        self.reads_decimals = values.reads_decimals and not is_decimal(missing)
         self._only_labels = only_labels
         self._missing_index = values.size
         self.null_index = -1 if only_labels else values.size
