@@ -303,7 +303,7 @@ PAIRS = sf.aggregate_pairs(RESPONSE, [0, 1, 2], [0, 1, 2])
     ("aggregates", "options", "message"),
     [
         ({}, {}, "contain at least one wave"),
-        ([COUNTS], {}, "be a mapping from the names of waves"),
+        ([COUNTS], {}, "be a mapping from names of waves"),
         ({1: sf.Aggregate.empty(RESPONSE)}, {}, "every wave must have at least one report; got no reports in 1"),
         ({1: sf.aggregate(SUBSET, some_reports(SUBSET, 3, 1))}, {}, "mechanism"),
         ({1: COUNTS}, {"method": "efficient"}, "method must be one of unbiased, simplex, mle"),

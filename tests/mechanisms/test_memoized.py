@@ -202,8 +202,10 @@ def test_a_mechanism_without_a_memoized_form_is_rejected() -> None:
         MemoizedMechanism.for_policies(UnaryEncoding(R(20), 1), policy, sf.Uniform(R(20), 2))
     with pytest.raises(InvalidInput, match="single must be of the same class as permanent"):
         MemoizedMechanism(UnaryEncoding(R(20), 1), UnaryEncoding(R(20), 1), policy)
-    with pytest.raises(InvalidInput, match="have the class, the values and the sets"):
+    with pytest.raises(InvalidInput, match="sets that are not larger"):
         MemoizedMechanism(SubsetSelection(R(9), 1, 2), SubsetSelection(R(9), 2, 3), sf.Uniform(R(9), 2))
+    with pytest.raises(InvalidInput, match="have the class, the values and the sets"):
+        MemoizedMechanism(RandomizedResponse(R(9), 1), RandomizedResponse(R(8), 2), sf.Uniform(R(9), 2))
     with pytest.raises(InvalidInput, match="be at least as large as the level of one report"):
         MemoizedMechanism(RandomizedResponse(R(3), 2), RandomizedResponse(R(3), 1), sf.Uniform(R(3), 2))
 

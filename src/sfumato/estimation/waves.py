@@ -596,9 +596,7 @@ def estimate_waves(
     False
     """
     if not isinstance(aggregates, Mapping):
-        raise InvalidInput(
-            _FUNCTION, "the aggregates", "be a mapping from the names of waves to aggregates", aggregates
-        )
+        raise InvalidInput(_FUNCTION, "the aggregates", "be a mapping from names of waves to aggregates", aggregates)
     if not aggregates:
         raise InvalidInput(_FUNCTION, "the aggregates", "contain at least one wave", {})
     if method not in _METHODS:

@@ -52,6 +52,7 @@ def _samplers() -> list[Mechanism]:
         *_high_low("1", "2"),
         MemoizedMechanism.for_policies(BlockMechanism.for_policy(blocks[0]), *blocks),
         _uniform(table, "3"),
+        _uniform(subset.examples().laws("0.5")[1], "3"),
     ]
 
 

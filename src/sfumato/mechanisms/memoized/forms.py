@@ -3,29 +3,34 @@
 A form takes two mechanisms that differ only in their level: the law of one report, and the law of the permanent answer.
 A report is the permanent answer with probability ρ, and otherwise a report that does not depend on the value. The
 functions of a form return ρ, a sampler of such *blank* reports, and the part of the values to which an answer belongs.
+The sets of subset selection may also differ in size: a report then extends the permanent set with probability ρ.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from fractions import Fraction
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from sfumato._core import ZERO, Epsilon
+from sfumato._core import ZERO, Epsilon, Floats
 from sfumato.errors import Description, InvalidInput
-from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.base import Finished, Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
+from sfumato.mechanisms.draws import Draws
 from sfumato.mechanisms.high_low.base import HighLowMechanism
 from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
+from sfumato.mechanisms.subset.mechanism import SubsetSelection, best_subset_size, nth_set_bit
 from sfumato.mechanisms.table.alias import TOTAL
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.two_level import OUTSIDE, MixtureMechanism
 from sfumato.policy import Blocks, HighLow, Policy, on_pairs, structure_of
 
-__all__ = ["BLOCKS", "HIGH_LOW", "KEEP_BITS", "MIXTURE", "TABLE", "Form"]
+__all__ = ["BLOCKS", "HIGH_LOW", "KEEP_BITS", "MIXTURE", "SUBSET", "TABLE", "Form"]
 
 #: Bits of the probability ρ of a table. Weights of a permanent table are multiples of 2^22, so that the law of one
 #: report has integer weights too.
@@ -62,6 +67,50 @@ class Form(ABC, Generic[Kind]):
     def value_like(self, permanent: Kind, report: int) -> int:  # noqa: ARG002
         """Return a value of the part to which a report belongs."""
         return 0
+
+    # -- reports that keep the permanent answer ------------------------------------------------------------------
+
+    def extend(self, blank: Kind, answer: int) -> Hashable | Finished:  # noqa: ARG002
+        """Return the report that keeps a permanent answer, or the first state of a sampler that draws one."""
+        return Finished(answer)
+
+    def extend_step(self, blank: Kind, state: Any, draws: Draws) -> Hashable | Finished:
+        """Run one step of the sampler of reports that keep a permanent answer."""
+        raise NotImplementedError
+
+    def extension_probability(self, blank: Kind, report: int, answer: int) -> Fraction:  # noqa: ARG002
+        """Return the probability of a report that keeps a permanent answer."""
+        return Fraction(report == answer)
+
+    def joint_probability(
+        self,
+        permanent: Kind,
+        blank: Kind,  # noqa: ARG002
+        reports: Sequence[int],
+        x: int,
+        keep: Fraction,
+        blank_probabilities: Sequence[Fraction],
+    ) -> Fraction:
+        """Return the probability of several reports about one answer.
+
+        ``blank_probabilities`` has the probability of each report to be blank and to be this one.
+        """
+        # A report differs from the permanent answer only if it is blank, so answers that were not reported are alike.
+        all_blank = math.prod(blank_probabilities, start=Fraction(1))
+        total = all_blank
+        for answer in dict.fromkeys(reports):
+            likelihood = permanent.probability(answer, x)
+            pairs = zip(reports, blank_probabilities, strict=True)
+            total += likelihood * (math.prod(rest + keep * (report == answer) for report, rest in pairs) - all_blank)
+        return total
+
+    def shared_moments(self, single: Kind, permanent: Kind, u: Floats) -> Floats:  # noqa: ARG002
+        """Return Σ_x u(x)·E[ψ_v(Z)² | x] for every value v, where ψ(z) is the mean score of reports about an answer z.
+
+        Reports about an answer have affine counts, and so has the answer itself. Only one affine score is unbiased, so
+        ψ is the score of the permanent mechanism.
+        """
+        return permanent.shared_moments(u)
 
     def most_answers(self, permanent: Kind) -> int:
         """Return the greatest number of permanent answers that one person needs: one per value or bucket."""
@@ -117,6 +166,73 @@ class _MixtureForm(Form[MixtureMechanism]):
 
     def blank(self, single: MixtureMechanism, permanent: MixtureMechanism) -> MixtureMechanism:  # noqa: ARG002
         return _at_level(permanent, ZERO)
+
+
+class _SubsetForm(Form[SubsetSelection]):
+    """Subset selection: the permanent set has the best size d' for its level, and a report the best size d ≥ d'.
+
+    With probability ρ = γ/γ' a report is a uniform set of d values that contains the permanent set, otherwise a uniform
+    set. All stages are symmetric in the values other than x, so a report is uniform given whether it contains x. It
+    contains x with probability d/k + ρ·γ'·(1 - d/k), as a report of subset selection with γ does.
+    """
+
+    def permanent_for(self, single: SubsetSelection, lifetime: Policy) -> SubsetSelection | None:
+        pairs = on_pairs(lifetime)
+        if pairs is None:
+            return None
+        epsilon = pairs.least[0]
+        # A smaller set has a smaller γ', which must be at least γ.
+        sizes = range(min(best_subset_size(len(single.domain), epsilon), single.size), single.size + 1)
+        sets = (SubsetSelection(single.domain, epsilon, size) for size in sizes)
+        return next((each for each in sets if each.threshold >= single.threshold), None)
+
+    def check(self, single: SubsetSelection, permanent: SubsetSelection) -> None:
+        if single.domain != permanent.domain or permanent.size > single.size:
+            must = "have the values of the mechanism of one report, and sets that are not larger"
+            raise InvalidInput("MemoizedMechanism", "the permanent mechanism", must, permanent)
+
+    def keep(self, single: SubsetSelection, permanent: SubsetSelection) -> tuple[Odds, ...]:
+        return (_odds(single, permanent),)
+
+    def blank(self, single: SubsetSelection, permanent: SubsetSelection) -> SubsetSelection:  # noqa: ARG002
+        return _at_level(single, ZERO)
+
+    def extend(self, blank: SubsetSelection, answer: int) -> Hashable | Finished:
+        return Finished(answer) if answer.bit_count() == blank.size else answer
+
+    def extend_step(self, blank: SubsetSelection, state: int, draws: Draws) -> Hashable | Finished:
+        absent = state ^ (1 << len(blank.domain)) - 1
+        return self.extend(blank, state | nth_set_bit(absent, draws.below(absent.bit_count())))
+
+    def extension_probability(self, blank: SubsetSelection, report: int, answer: int) -> Fraction:
+        size = answer.bit_count()
+        extensions = math.comb(len(blank.domain) - size, blank.size - size)
+        return Fraction(report & answer == answer, extensions)
+
+    def joint_probability(
+        self,
+        permanent: SubsetSelection,
+        blank: SubsetSelection,
+        reports: Sequence[int],
+        x: int,
+        keep: Fraction,
+        blank_probabilities: Sequence[Fraction],
+    ) -> Fraction:
+        values, size, gamma = len(permanent.domain), permanent.size, permanent.gamma
+        each = keep / math.comb(values - size, blank.size - size)
+        total = Fraction(0)
+        # Every subset of the reports may be those that keep the permanent set, which lies in their intersection.
+        for choice in itertools.product((False, True), repeat=len(reports)):
+            common = (1 << values) - 1
+            term = Fraction(1)
+            for is_extension, report, rest in zip(choice, reports, blank_probabilities, strict=True):
+                common &= report if is_extension else common
+                term *= each if is_extension else rest
+            members = common.bit_count()
+            free = Fraction(math.comb(members, size), math.comb(values, size))
+            forced = Fraction(math.comb(members - 1, size - 1), math.comb(values - 1, size - 1)) if members else free
+            total += term * (gamma * forced * (common >> x & 1) + (1 - gamma) * free)
+        return total
 
 
 class _PartitionedForm(Form[PartitionedMechanism]):
@@ -215,6 +331,13 @@ class _TableForm(Form[TableMechanism]):
             raise InvalidInput("MemoizedMechanism", "the probability of the permanent answer", must, Description(ratio))
         return ((int(ratio * (1 << KEEP_BITS)), 1 << KEEP_BITS),)
 
+    def shared_moments(self, single: TableMechanism, permanent: TableMechanism, u: Floats) -> Floats:
+        keep = float(Fraction(*self.keep(single, permanent)[0]))
+        scores = np.array([single.estimator.output_scores(unit) for unit in np.eye(len(u))])
+        blank = self.blank(single, permanent).matrix()[0]
+        means = keep * scores + (1 - keep) * (scores @ blank)[:, None]
+        return np.asarray(means**2 @ (u @ permanent.matrix()))
+
     def blank(self, single: TableMechanism, permanent: TableMechanism) -> TableMechanism:
         numerator, denominator = self.keep(single, permanent)[0]
         row = permanent.weights[0].astype(object)
@@ -231,4 +354,5 @@ class _TableForm(Form[TableMechanism]):
 
 
 #: The forms, which the registry entries of families name.
-MIXTURE, HIGH_LOW, BLOCKS, TABLE = _MixtureForm(), _HighLowForm(), _BlockForm(), _TableForm()
+MIXTURE, SUBSET, HIGH_LOW = _MixtureForm(), _SubsetForm(), _HighLowForm()
+BLOCKS, TABLE = _BlockForm(), _TableForm()

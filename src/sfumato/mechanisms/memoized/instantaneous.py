@@ -79,11 +79,13 @@ class InstantaneousResponse:
         Returns
         -------
         Fraction
-            The probability ρ·[report = answer] + (1 - ρ)·q(report), where q is the law of blank reports.
+            The probability ρ·[report = answer] + (1 - ρ)·q(report), where q is the law of blank reports. If reports are
+            larger sets than permanent answers, a report that contains the answer takes the place of the answer.
         """
         keep = self.keep_probability(answer)
         value = self._form.value_like(self._permanent, answer)
-        return keep * (report == answer) + (1 - keep) * self.blank.probability(report, value)
+        extension = self._form.extension_probability(self.blank, report, answer)
+        return keep * extension + (1 - keep) * self.blank.probability(report, value)
 
     # -- the sampler -------------------------------------------------------------------------------------
 
@@ -121,10 +123,16 @@ class InstantaneousResponse:
         if stage == "answer":
             numerator, denominator = self.odds[self._part_of(inner)]
             if numerator == denominator or (numerator > 0 and draws.bernoulli(numerator, denominator)):
-                return Finished(inner)
+                return self._stage("extend", self._form.extend(self.blank, inner))
             return ("blank", self.blank.start(self._form.value_like(self._permanent, inner)))
-        following = self.blank.step(inner, draws)
-        return following if isinstance(following, Finished) else ("blank", following)
+        if stage == "extend":
+            return self._stage("extend", self._form.extend_step(self.blank, inner, draws))
+        return self._stage("blank", self.blank.step(inner, draws))
+
+    @staticmethod
+    def _stage(stage: str, following: Hashable | Finished) -> Hashable | Finished:
+        """Return the next state with its stage, or the report."""
+        return following if isinstance(following, Finished) else (stage, following)
 
     def sample(self, answer: int, draws: Draws) -> int:
         """Draw a report about a permanent answer.

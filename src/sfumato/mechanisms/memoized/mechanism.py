@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
@@ -44,7 +43,8 @@ class MemoizedMechanism(Mechanism):
         Mechanism whose law one report has.
     permanent
         Mechanism that draws permanent answers. It must have the class and the sets of ``single``, at levels that are at
-        least as large. For tables, ``single`` must be ``permanent`` mixed with a row that all values share.
+        least as large. The sets of subset selection may be smaller than those of ``single``. For tables, ``single``
+        must be ``permanent`` mixed with a row that all values share.
     lifetime
         Policy that all reports about one unchanged value obey together. An audit of ``permanent`` checks it.
     max_changes
@@ -69,8 +69,10 @@ class MemoizedMechanism(Mechanism):
     For a mixture with probability γ of a forced report, let γ_first and γ_lifetime belong to the two levels. A report
     is the permanent answer with probability ρ = γ_first/γ_lifetime, and otherwise uniform. The report is then forced
     with probability ρ·γ_lifetime = γ_first, which is the law of ``single``. The same holds for every part of a
-    mechanism for sensitive values or for blocks. The proof is in ``docs/proofs/memoized.md``. The method goes back to
-    RAPPOR (Erlingsson, Pihur and Korolova 2014), whose two randomizations have other laws.
+    mechanism for sensitive values or for blocks. In subset selection, the permanent set has the best size for the
+    lifetime level, and with probability ρ a report is a uniform set that contains it. The proof is in
+    ``docs/proofs/memoized.md``. The method goes back to RAPPOR (Erlingsson, Pihur and Korolova 2014), whose two
+    randomizations have other laws.
 
     Examples
     --------
@@ -265,6 +267,13 @@ class MemoizedMechanism(Mechanism):
     def design_distribution(self) -> Floats | None:
         return self.single.design_distribution()
 
+    @property
+    def keeps_answers(self) -> bool:
+        return self.refresh_every is None
+
+    def shared_moments(self, u: Floats) -> Floats:
+        return self._form.shared_moments(self.single, self.permanent, u)
+
     # -- repeated reports --------------------------------------------------------------------------------------
 
     def keep_probability(self, x: int) -> Fraction:
@@ -306,17 +315,10 @@ class MemoizedMechanism(Mechanism):
         >>> mechanism.joint_probability([0, 0], 0), mechanism.probability(0, 0) ** 2
         (Fraction(11, 18), Fraction(9, 16))
         """
-        # A report differs from the permanent answer only if it is blank, so answers that were not reported are alike.
         keep = self.keep_probability(x)
-        blank = [(1 - keep) * self.instantaneous.blank.probability(report, x) for report in reports]
-        total = math.prod(blank, start=Fraction(1))
-        remaining = Fraction(1)
-        for answer in dict.fromkeys(reports):
-            likelihood = self.permanent.probability(answer, x)
-            remaining -= likelihood
-            terms = (rest + keep * (report == answer) for report, rest in zip(reports, blank, strict=True))
-            total += likelihood * math.prod(terms, start=Fraction(1))
-        return total - (1 - remaining) * math.prod(blank, start=Fraction(1))
+        blank = self.instantaneous.blank
+        rest = [(1 - keep) * blank.probability(report, x) for report in reports]
+        return self._form.joint_probability(self.permanent, blank, reports, x, keep, rest)
 
     @property
     def most_answers(self) -> int | None:
