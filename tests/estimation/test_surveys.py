@@ -394,6 +394,7 @@ def test_malformed_documents_are_rejected() -> None:
                 assert type(result).from_dict({**document, key: value}) is not None
 
 
+@pytest.mark.slow
 def test_tables_and_figures() -> None:
     answers = survey(FULL).answers(by="region")
     assert len(answers.to_pandas()) == 12

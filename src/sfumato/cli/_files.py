@@ -21,7 +21,7 @@ from sfumato.errors import Description, InvalidInput, SfumatoError
 
 if TYPE_CHECKING:
     from sfumato.auditing import Certificate
-    from sfumato.collecting import Aggregate
+    from sfumato.collecting import Aggregate, GroupedAggregate
     from sfumato.compiler import ExpectedLoss
     from sfumato.domain import Domain
     from sfumato.mechanisms import Mechanism
@@ -41,6 +41,7 @@ __all__ = [
     "QUESTION_OPTION",
     "counts_of",
     "format_option",
+    "grouped_counts_of",
     "label_of",
     "named",
     "piped_suffix",
@@ -327,6 +328,16 @@ def counts_of(mechanism: Mechanism, data: bytes, shown: str) -> Aggregate:
 
     with _naming(shown):
         counts = Aggregate.from_json(data)
+        counts.check(mechanism)
+    return counts
+
+
+def grouped_counts_of(mechanism: Mechanism, data: bytes, shown: str) -> GroupedAggregate:
+    """Return the counts by group in a document; raise if they belong to another mechanism."""
+    from sfumato.collecting import GroupedAggregate
+
+    with _naming(shown):
+        counts = GroupedAggregate.from_json(data)
         counts.check(mechanism)
     return counts
 

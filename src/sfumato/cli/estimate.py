@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from sfumato.cli._files import (
     POSTERIOR_PRIOR_OPTION,
     counts_of,
     format_option,
+    grouped_counts_of,
     named,
     piped_suffix,
     question_option,
@@ -23,12 +24,22 @@ from sfumato.cli._files import (
     read_mechanism,
     read_prior,
 )
+from sfumato.cli._groups import (
+    COMPARE_OPTION,
+    TOTALS_OPTION,
+    compared,
+    group_options,
+    is_grouped,
+    read_totals,
+    with_weight,
+)
 from sfumato.cli._show import JSON_OPTION, method_option, show_json, show_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from sfumato.estimation import Answers, Estimate
+    from sfumato.estimation import Answers, Comparison, Estimate, GroupedAnswers
+    from sfumato.mechanisms import Mechanism
     from sfumato.questions import Question
 
 #: Maximum rows of the printed table.
@@ -60,7 +71,13 @@ class _Show:
         at = f"{percent(self.confidence)}{', all' if self.simultaneous else ''}"
         return [f"low ({at})", f"high ({at})"]
 
-    def write(self, table: Answers | Estimate, draw: Callable[[], Figure]) -> None:
+    def write(
+        self,
+        table: Answers | Comparison | Estimate | GroupedAnswers,
+        draw: Callable[[], Figure],
+        *,
+        simultaneous: bool | None = None,
+    ) -> None:
         """Draw the figure and write the table, if their files are set."""
         if self.plot is not None:
             from sfumato.plotting import save
@@ -69,7 +86,8 @@ class _Show:
         if self.output is not None:
             from sfumato.collecting import write_table
 
-            columns = table.to_columns(self.confidence, simultaneous=self.simultaneous)
+            simultaneous = self.simultaneous if simultaneous is None else simultaneous
+            columns = table.to_columns(self.confidence, simultaneous=simultaneous)
             write_table(self.output, columns, piped=self.piped)
 
     def document(self, result: Estimate) -> dict[str, Any]:
@@ -90,6 +108,13 @@ class _Show:
 )
 @format_option(_FORMATS)
 @question_option("frequencies")
+@group_options(
+    "Column of the counts by which to estimate; repeat the option for several. By default, counts by group are "
+    "estimated by all of their columns.",
+    "Column of the counts with survey weights. By default, the weights that `sfumato aggregate --weight` stored.",
+)
+@TOTALS_OPTION
+@COMPARE_OPTION
 @method_option(with_prior=True)
 @POSTERIOR_PRIOR_OPTION
 @click.option(
@@ -120,6 +145,10 @@ def command(
     output: str | None,
     form: str | None,
     question: Question | None,
+    by: tuple[str, ...],
+    weight: str | None,
+    totals: str | None,
+    compare: str | None,
     method: str,
     prior: str | None,
     confidence: float,
@@ -137,6 +166,9 @@ def command(
     A mechanism that was designed for a question may not distinguish all values. Without --question, the command then
     prints the mean and the frequencies that its reports determine.
 
+    Counts by group, from `sfumato aggregate --by`, give one table with all groups. Answers are weighted if the counts
+    have survey weights, and adjusted to the population with --totals.
+
     Example: sfumato estimate mechanism.json counts.json --question mean -o answers.csv --plot answers.svg
     """
     from sfumato.estimation import estimate
@@ -144,9 +176,19 @@ def command(
 
     piped = piped_suffix(output, form, _FORMATS)
     sampler = read_mechanism(mechanism)
-    known = counts_of(sampler, read_bytes(counts), named(counts, "input"))
-    result = estimate(sampler, known, method, prior=None if prior is None else read_prior(prior, sampler.domain))
+    data = read_bytes(counts)
     show = _Show(confidence, simultaneous, plot, output, piped, as_json)
+    if is_grouped(data):
+        if prior is not None or dishonest is not None:
+            raise click.UsageError("--prior and --dishonest do not apply to counts by group. Leave them out.")
+        request = _GroupRequest(by, weight, totals, compare)
+        _show_groups(sampler, data, named(counts, "input"), question, method, request, show)
+        return
+    if by or weight is not None or totals is not None or compare is not None:
+        message = "--by, --weight, --totals and --compare require counts by group."
+        raise click.UsageError(f"{message} Count with `sfumato aggregate --by`.")
+    known = counts_of(sampler, data, named(counts, "input"))
+    result = estimate(sampler, known, method, prior=None if prior is None else read_prior(prior, sampler.domain))
     if isinstance(question, Frequencies) or (question is None and result.is_complete):
         _show_frequencies(result, dishonest, show)
         return
@@ -184,6 +226,80 @@ def _show_rows(table: Answers | Estimate, result: Estimate, document: dict[str, 
     show_table([name, value, "standard error", *show.limits], cells, title=title, aside=show.aside)
     if len(rows) > _MOST_ROWS:
         note = f"the first {_MOST_ROWS} of {len(rows):,} answers; use -o FILE to write all of them"
+        click.echo(note, err=show.aside)
+
+
+@dataclass(frozen=True)
+class _GroupRequest:
+    """The options of an estimate by group."""
+
+    by: tuple[str, ...]
+    weight: str | None
+    totals: str | None
+    compare: str | None
+
+
+def _show_groups(
+    sampler: Mechanism,
+    data: bytes,
+    shown: str,
+    question: Question | None,
+    method: str,
+    request: _GroupRequest,
+    show: _Show,
+) -> None:
+    """Print the answers of each group, and their differences."""
+    from sfumato.estimation import estimate_groups
+
+    counts = with_weight(grouped_counts_of(sampler, data, shown), request.weight)
+    strata, totals = (None, None) if request.totals is None else read_totals(request.totals, counts)
+    grouped = estimate_groups(sampler, counts, method)
+    if question is None and not grouped.total.is_complete:
+        raise click.UsageError("the reports do not distinguish all values. Add --question, such as --question mean.")
+    answers = grouped.answers(question, by=request.by or None, strata=strata, totals=totals)
+    comparison = None if request.compare is None else compared(answers, request.compare)
+    if comparison is None:
+        show.write(answers, lambda: answers.plot(show.confidence, simultaneous=show.simultaneous))
+    else:
+        show.write(comparison, lambda: comparison.plot(show.confidence), simultaneous=True)
+    columns = answers.to_columns(show.confidence, simultaneous=show.simultaneous)
+    differences = None if comparison is None else comparison.to_columns(show.confidence, simultaneous=True)
+    if show.as_json:
+        entries = {"n": grouped.total.n, "method": method, "level": show.confidence, "simultaneous": show.simultaneous}
+        columns_used = {"question": answers.question.to_dict(), "by": list(answers.by), "weight": counts.weight}
+        rows = {"rows": _records(columns), "total": _records(_total_columns(answers, show))}
+        more = {} if differences is None else {"differences": _records(differences)}
+        show_json({**entries, **columns_used, "unprotected": list(counts.columns), **rows, **more}, aside=show.aside)
+        return
+    weights = f", weighted by {counts.weight}" if counts.weight is not None else ""
+    known = f", {quantity(len(totals), 'known total')}" if totals is not None else ""
+    title = f"{quantity(grouped.total.n, 'report')}, question {answers.question.name}{weights}{known}"
+    _show_columns(columns, title, show)
+    _show_columns(_total_columns(answers, show), "all people", show)
+    if differences is not None:
+        _show_columns(differences, "differences, simultaneous intervals, Holm's p-values", show)
+
+
+def _total_columns(answers: GroupedAnswers, show: _Show) -> dict[str, Any]:
+    """Return the table of the answers for all people."""
+    from dataclasses import replace
+
+    return replace(answers, by=()).to_columns(show.confidence, simultaneous=show.simultaneous)
+
+
+def _records(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of a table as dicts."""
+    lists = [column.tolist() if hasattr(column, "tolist") else list(column) for column in columns.values()]
+    return [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
+
+
+def _show_columns(columns: Mapping[str, Any], title: str, show: _Show) -> None:
+    """Print the first rows of a table."""
+    rows = [list(record.values()) for record in _records(columns)]
+    cells = [[f"{cell:.5g}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows[:_MOST_ROWS]]
+    show_table([name.replace("_", " ") for name in columns], cells, title=title, aside=show.aside)
+    if len(rows) > _MOST_ROWS:
+        note = f"the first {_MOST_ROWS} of {len(rows):,} rows; use -o FILE to write all of them"
         click.echo(note, err=show.aside)
 
 

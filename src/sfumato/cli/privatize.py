@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,6 +11,7 @@ import click
 from sfumato._core import PIPE, Progress, TextFormat, quantity
 from sfumato.cli._engine import HADOOP_INPUT, HADOOP_OUTPUT, engine_options, spark_session
 from sfumato.cli._files import INPUT, format_option, named, piped_suffix, read_mechanism
+from sfumato.cli._groups import group_options, unprotected_note
 from sfumato.cli._show import JSON_OPTION, THREADS_OPTION, progress_bar, show_json
 from sfumato.cli._text import MissingCommand, MissingRule, text_options
 
@@ -42,6 +44,11 @@ _DROPPING = (
     metavar="NAME",
     help="Column that holds the values; repeat the option for a product or grid domain.  [default: the only column]",
 )
+@group_options(
+    "Column that travels with each report and is NOT protected, such as a region; repeat the option for several. The "
+    "output is then Parquet or Arrow.",
+    "Column of integer survey weights, which travels with each report and is NOT protected either.",
+)
 @text_options
 @THREADS_OPTION
 @engine_options
@@ -52,6 +59,8 @@ def command(
     output: str,
     form: str | None,
     column: tuple[str, ...],
+    by: tuple[str, ...],
+    weight: str | None,
     missing: MissingRule,
     text: TextFormat,
     threads: int | None,
@@ -68,14 +77,21 @@ def command(
     With --engine spark --master spark://host:7077, VALUES are Parquet or Arrow files, or folders of them, at a Hadoop
     path. The output is a new folder of Parquet files.
 
+    With --by and --weight, public columns of the same rows are copied next to the reports. Estimates by group or with
+    survey weights need them. Do not copy a column that people want to keep secret.
+
     Example: sfumato privatize mechanism.json values.parquet -o reports.parquet
     """
     piped = piped_suffix(output, form, _FORMATS)
     sampler = read_mechanism(mechanism)
     names = None if not column else column[0] if len(column) == 1 else list(column)
+    public = _Public(by, weight)
+    public.check(column or (("latitude", "longitude") if sampler.domain.is_map else tuple(sampler.domain.factors)))
+    if public.names and engine != "process":
+        raise click.UsageError("--by and --weight require --engine process. Leave out --engine spark.")
     with spark_session(engine, master) as spark:
         if spark is None:
-            count, dropped = _privatize_here(sampler, values, names, text, missing, output, piped, threads)
+            count, dropped = _privatize_here(sampler, values, names, public, text, missing, output, piped, threads)
         else:
             count, dropped = _privatize_on_spark(spark, sampler, values, names, text, missing, output), 0
     aside = output == PIPE
@@ -84,16 +100,60 @@ def command(
         click.echo(f"warning: {rows}. {_DROPPING}", err=True)
     if as_json:
         answer = {"reports": count, "bits": sampler.bits, "mechanism_hash": sampler.hash, "file": output}
-        show_json(answer, aside=aside)
+        show_json({**answer, **({"unprotected": public.names} if public.names else {})}, aside=aside)
         return
     size = f"{quantity(sampler.bits, 'bit')}{' each' if count != 1 else ''}"
     click.echo(f"{quantity(count, 'report')} of {size} written to {named(output)}", err=aside)
+    if public.names:
+        click.echo(unprotected_note(public.names), err=aside)
+
+
+@dataclass(frozen=True)
+class _Public:
+    """Columns that travel with the reports, and which of them has weights."""
+
+    by: tuple[str, ...]
+    weight: str | None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all columns."""
+        return [*self.by, *([] if self.weight is None else [self.weight])]
+
+    def check(self, value_columns: Sequence[str]) -> None:
+        """Reject columns that are named twice, and columns of values."""
+        if self.names and not value_columns:
+            raise click.UsageError("--by and --weight require --column, so that the values are not copied as well.")
+        for name in self.names:
+            if name in value_columns:
+                message = f"the column {name} has the values, which would be revealed. Leave out --by {name}."
+                raise click.UsageError(message)
+            if self.names.count(name) > 1:
+                raise click.UsageError(f"the column {name} is named twice. Name it once, in --by or in --weight.")
+
+    def columns(self, extra: Mapping[str, Any], path: str, first_row: int) -> dict[str, Any]:
+        """Return the columns of some rows; strings are labels, and weights are integers."""
+        from sfumato.collecting import read_weights
+        from sfumato.domain import At
+        from sfumato.errors import Description, InvalidInput
+
+        for name in self.by:
+            empty = [row for row, cell in enumerate(extra[name]) if cell == ""] if isinstance(extra[name], list) else []
+            if empty:
+                where = f"{name} in row {first_row + empty[0]}"
+                hint = "Give missing groups a label, such as unknown, in the file."
+                raise InvalidInput(path, where, "not be missing", Description("an empty cell"), hint=hint)
+        chosen: dict[str, Any] = {name: extra[name] for name in self.by}
+        if self.weight is not None:
+            chosen[self.weight] = read_weights(extra[self.weight], At(path, f"the weight in {self.weight!r}"))
+        return chosen
 
 
 def _privatize_here(
     sampler: Mechanism,
     values: str,
     names: str | list[str] | None,
+    public: _Public,
     text: TextFormat,
     missing: MissingRule,
     output: str,
@@ -101,30 +161,39 @@ def _privatize_here(
     threads: int | None,
 ) -> tuple[int, int]:
     """Randomize the values in this process; return the number of reports, and of rows that were dropped."""
-    from sfumato.collecting import write_reports
+    from sfumato.collecting import write_report_rows, write_reports
     from sfumato.device import privatize_indices, read_indices
     from sfumato.errors import Description, InvalidInput
 
     dropped = 0
     with progress_bar("privatizing") as progress:
 
-        def pieces() -> Iterator[Any]:
+        def pieces() -> Iterator[tuple[Any, dict[str, Any]]]:
             nonlocal dropped
             total = 0
             for rows in read_indices(
-                values, names, domain=sampler.domain, text=text, missing=missing.label, drop_missing=missing.drop
+                values,
+                names,
+                domain=sampler.domain,
+                text=text,
+                missing=missing.label,
+                drop_missing=missing.drop,
+                extra=public.names,
             ):
+                columns = public.columns(rows.extra, named(values, "input"), total)
                 reports = privatize_indices(sampler, rows.indices, threads=threads)
                 total += len(reports)
                 dropped += rows.dropped
                 progress(Progress(total, None, "values"))
-                yield reports
+                yield reports, columns
             if total == 0:  # an empty input is almost certainly a mistake
                 raise InvalidInput(
                     named(values, "input"), "the file", "hold at least one value", Description("an empty file")
                 )
 
-        return write_reports(sampler, pieces(), output, piped=piped), dropped
+        if public.names:
+            return write_report_rows(sampler, pieces(), output, public.names, piped=piped), dropped
+        return write_reports(sampler, (reports for reports, _ in pieces()), output, piped=piped), dropped
 
 
 def _privatize_on_spark(

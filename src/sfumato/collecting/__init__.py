@@ -2,7 +2,7 @@
 
 from sfumato.collecting.aggregates import Aggregate, aggregate
 from sfumato.collecting.batch import decode_batch, encode_batch
-from sfumato.collecting.file_counting import aggregate_files
+from sfumato.collecting.file_counting import aggregate_files, aggregate_group_files
 from sfumato.collecting.files import read_reports, write_reports
 from sfumato.collecting.grouped import GroupedAggregate
 from sfumato.collecting.groups import aggregate_groups
@@ -15,6 +15,7 @@ __all__ = [
     "PairCounts",
     "aggregate",
     "aggregate_files",
+    "aggregate_group_files",
     "aggregate_groups",
     "aggregate_pairs",
     "decode_batch",
@@ -37,6 +38,7 @@ from sfumato.collecting.files import (
     REPORT_COLUMN as REPORT_COLUMN,
     REPORT_SUFFIXES as REPORT_SUFFIXES,
     rows_by_group as rows_by_group,
+    write_report_rows as write_report_rows,
 )
 from sfumato.collecting.grouped import check_columns as check_columns
 from sfumato.collecting.hashes import wrong_mechanism as wrong_mechanism
@@ -51,3 +53,4 @@ from sfumato.collecting.sources import (
     suffix_of as suffix_of,
 )
 from sfumato.collecting.tables import write_table as write_table
+from sfumato.collecting.weights import read_weights as read_weights

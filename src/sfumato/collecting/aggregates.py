@@ -19,9 +19,11 @@ from sfumato.collecting.hashes import wrong_mechanism
 from sfumato.errors import Description, InvalidInput, UnknownSpec
 from sfumato.mechanisms import Mechanism
 
-__all__ = ["Aggregate", "aggregate"]
+__all__ = ["GROUPED_FORMAT", "Aggregate", "aggregate"]
 
 _FORMAT = "sfumato-aggregate"
+#: Format of documents of counts by group.
+GROUPED_FORMAT = "sfumato-grouped-aggregate"
 _VERSION = 1
 _MAGIC = b"SFAG"
 _HEADER_BYTES = 48
@@ -219,6 +221,9 @@ class Aggregate:
             raise InvalidInput(
                 "an aggregate", "the document", "be JSON", Description(f"invalid JSON ({error})"), hint=hint
             ) from None
+        if isinstance(document, dict) and document.get("format") == GROUPED_FORMAT:
+            hint = "These are counts by group: count with --by and their columns, or read them with GroupedAggregate."
+            raise UnknownSpec("an aggregate", "the key 'format'", f"be {_FORMAT!r}", GROUPED_FORMAT, hint=hint)
         check_keys(
             "an aggregate", "the document", document, required=("format", "version", "mechanism_hash", "n", "counts")
         )

@@ -7,18 +7,39 @@ import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from sfumato._core import check_keys, replacing
 from sfumato.collecting.aggregates import Aggregate
+from sfumato.collecting.grouped import GroupedAggregate
 from sfumato.collecting.sources import Source, unreadable
 from sfumato.errors import Description, InvalidInput, UnknownSpec, file_error
 from sfumato.mechanisms import Mechanism
 
-__all__ = ["Checkpoint", "State", "state_of"]
+__all__ = ["Checkpoint", "Counts", "CountsType", "State", "state_of"]
 
 _FORMAT = "sfumato-checkpoint"
 _VERSION = 1
+
+
+class Counts(Protocol):
+    """Counts that merge: of all reports, or by group."""
+
+    @property
+    def n(self) -> int:
+        """The number of reports."""
+
+    def merge(self, other: Self) -> Self:
+        """Return the counts of both sets of reports together."""
+
+    def check(self, mechanism: Mechanism) -> None:
+        """Raise an error unless these can be counts of reports of a mechanism."""
+
+    def to_json(self) -> str:
+        """Return the counts as a JSON string."""
+
+
+CountsType = TypeVar("CountsType", bound=Counts)
 
 #: Size and modification time of a file, which reveal whether it changed.
 State = tuple[int, int]
@@ -36,20 +57,17 @@ class _File:
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class Checkpoint(Generic[CountsType]):
     """Counts, and the files that they cover, by path."""
 
-    counts: Aggregate
+    counts: CountsType
     files: dict[str, _File]
 
     @classmethod
-    def start(cls, mechanism: Mechanism) -> Checkpoint:
-        """Return a checkpoint without files."""
-        return cls(Aggregate.empty(mechanism), {})
-
-    @classmethod
-    def read(cls, mechanism: Mechanism, path: Path | str, sources: Sequence[Source]) -> Checkpoint:
-        """Read a checkpoint, or return a new one if the file does not exist.
+    def read(
+        cls, mechanism: Mechanism, path: Path | str, sources: Sequence[Source], empty: CountsType
+    ) -> Checkpoint[CountsType]:
+        """Read a checkpoint, or return one with the empty counts if the file does not exist.
 
         Reject a checkpoint of another mechanism, and one with files that ``sources`` does not list, because its counts
         include them. ``sources`` may list further files. Only files can be resumed: a pipe cannot be read again, and a
@@ -67,7 +85,7 @@ class Checkpoint:
         try:
             text = Path(path).read_text(encoding="utf-8")
         except FileNotFoundError:
-            return cls.start(mechanism)
+            return Checkpoint(empty, {})
         except OSError as error:
             raise file_error(error, str(path), "the path", "be a readable checkpoint", Description(error)) from error
         except UnicodeDecodeError as error:
@@ -75,6 +93,13 @@ class Checkpoint:
             raise InvalidInput(str(path), "the path", "be a readable checkpoint", got) from error
         checkpoint = cls.from_json(text, str(path))
         checkpoint.counts.check(mechanism)
+        if type(checkpoint.counts) is not type(empty):
+            hint = "Use the same columns as before, or delete the checkpoint and count all files again."
+            got = Description(f"{type(checkpoint.counts).__name__} in {path}")
+            raise InvalidInput(
+                "resume", "the checkpoint", f"have counts of the type {type(empty).__name__}", got, hint=hint
+            )
+        empty.merge(checkpoint.counts)  # raises InvalidInput if the columns differ
         for name in checkpoint.files:
             if name not in names:
                 must = f"be in the list of files, because the checkpoint {path} includes its reports"
@@ -93,7 +118,9 @@ class Checkpoint:
             raise InvalidInput(source.shown, "the file", must, Description("a changed file"), hint=hint)
         return known.groups
 
-    def extended(self, counts: Aggregate, files_done: Sequence[tuple[Source, State, int | None]]) -> Checkpoint:
+    def extended(
+        self, counts: CountsType, files_done: Sequence[tuple[Source, State, int | None]]
+    ) -> Checkpoint[CountsType]:
         """Return a checkpoint with more counts, and with the number of row groups that are then counted per file.
 
         Reject a file that changed while it was counted, because it is unknown which version was counted.
@@ -123,7 +150,7 @@ class Checkpoint:
             file.write(json.dumps(document).encode() + b"\n")
 
     @classmethod
-    def from_json(cls, text: str, shown: str) -> Checkpoint:
+    def from_json(cls, text: str, shown: str) -> Checkpoint[Any]:
         """Read the document that ``write`` writes."""
         try:
             document = json.loads(text)
@@ -142,7 +169,10 @@ class Checkpoint:
                 shown, "files", document["files"], required=(), optional=tuple(document["files"])
             ).items()
         }
-        return cls(Aggregate.from_json(json.dumps(document["counts"])), files)
+        counts = document["counts"]
+        is_grouped = isinstance(counts, dict) and "groups" in counts
+        kind: Any = GroupedAggregate if is_grouped else Aggregate
+        return cls(kind.from_json(json.dumps(counts)), files)
 
 
 def _read_file(shown: str, entry: Any) -> _File:

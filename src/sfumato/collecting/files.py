@@ -10,9 +10,11 @@ A pipe is named ``-``. It carries the bytes of a file: by default a binary batch
 
 from __future__ import annotations
 
+import itertools
+import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,6 +27,7 @@ from sfumato.collecting.columns import ColumnFile, open_columns
 from sfumato.collecting.hashes import wrong_mechanism
 from sfumato.collecting.lines import read_lines, write_lines
 from sfumato.collecting.sources import ARROW, LINES, PARQUET, Source, source_of, suffix_of
+from sfumato.domain import arrow_column, frame_columns
 from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms import REPORT_COLUMN, Mechanism
 
@@ -33,8 +36,11 @@ __all__ = [
     "METADATA_KEY",
     "REPORT_COLUMN",
     "REPORT_SUFFIXES",
+    "UNPROTECTED_KEY",
+    "read_grouped_reports",
     "read_reports",
     "rows_by_group",
+    "write_report_rows",
     "write_reports",
 ]
 
@@ -43,11 +49,19 @@ BATCH = (".sfb",)
 REPORT_SUFFIXES = PARQUET + ARROW + BATCH
 #: Key of the mechanism's hash in the metadata of a column file.
 METADATA_KEY = b"sfumato.mechanism"
+#: Key of the names of columns that the mechanism does not protect, a JSON list, in the metadata of a column file.
+UNPROTECTED_KEY = b"sfumato.unprotected"
 _NEXT_STEP = "Pass the mechanism that produced the reports, and a file that write_reports or privatize wrote."
 
 
 def write_reports(
-    mechanism: Mechanism, reports: Any, path: Path | str, *, column: str = REPORT_COLUMN, piped: str = ".sfb"
+    mechanism: Mechanism,
+    reports: Any,
+    path: Path | str,
+    *,
+    column: str = REPORT_COLUMN,
+    piped: str = ".sfb",
+    by: Any = None,
 ) -> int:
     """Write reports to a file in the format that its suffix names.
 
@@ -67,6 +81,10 @@ def write_reports(
         Name of the column of reports in Parquet and Arrow files.
     piped
         Format on standard output: one of the suffixes above, or ``".lines"`` for one report per line of text.
+    by
+        Public columns that travel with the reports in a Parquet or Arrow file, such as regions or survey weights: a
+        mapping from names to columns, or a frame of pandas, polars or Arrow. They are not protected. The metadata of
+        the file name them.
 
     Returns
     -------
@@ -76,7 +94,8 @@ def write_reports(
     Raises
     ------
     InvalidInput
-        If a report is not a report of the mechanism, or the suffix is unknown. Nothing is written.
+        If a report is not a report of the mechanism, the suffix is unknown, or public columns do not have one entry
+        per report or cannot be stored in the format. Nothing is written.
 
     Examples
     --------
@@ -87,10 +106,14 @@ def write_reports(
     ...     write_reports(mechanism, [1, 0, 1], f"{folder}/monday.sfb")
     3
     """
-    known = (*REPORT_SUFFIXES, LINES) if str(path) == PIPE else REPORT_SUFFIXES
-    suffix = suffix_of(f"-{piped}" if str(path) == PIPE else path, known)
-    if suffix not in (*BATCH, LINES):
-        import_pyarrow(f"writing {path}")
+    if by is not None:
+        columns = frame_columns(by)
+        if not columns:
+            raise InvalidInput("write_reports", "by", "be a frame, or a mapping from names to columns", by)
+        array = mechanism.report_format.validate(reports, str(path))
+        rows = iter([(array, {str(name): entries for name, entries in columns.items()})])
+        return write_report_rows(mechanism, rows, path, list(map(str, columns)), column=column, piped=piped)
+    suffix = _suffix(path, piped)
     with writing(path) as file:
         pieces = mechanism.report_format.validated_pieces(reports, str(path))
         if suffix in BATCH:
@@ -98,6 +121,42 @@ def write_reports(
         if suffix == LINES:
             return write_lines(mechanism, file, pieces)
         return _write_columns(mechanism, file, pieces, column, arrow=suffix in ARROW)
+
+
+def write_report_rows(
+    mechanism: Mechanism,
+    rows: Iterator[tuple[npt.NDArray[Any], Mapping[str, Any]]],
+    path: Path | str,
+    names: Sequence[str],
+    *,
+    column: str = REPORT_COLUMN,
+    piped: str = ".sfb",
+) -> int:
+    """Write reports with public columns, from pieces that have both; see :func:`write_reports`."""
+    suffix = _suffix(path, piped)
+    if suffix in (*BATCH, LINES):
+        hint = "Choose a file name that ends in .parquet or .arrow; for a pipe, choose one of these formats."
+        must = "be Parquet or Arrow if columns travel with the reports"
+        raise InvalidInput(str(path), "the format", must, suffix, hint=hint)
+    public = _PublicColumns(str(path), names, column)
+
+    def reports() -> Iterator[npt.NDArray[Any]]:
+        for array, columns in rows:
+            public.add(columns, len(array))
+            yield array
+
+    with writing(path) as file:
+        pieces = mechanism.report_format.validated_pieces(reports(), str(path))
+        return _write_columns(mechanism, file, pieces, column, arrow=suffix in ARROW, public=public)
+
+
+def _suffix(path: Path | str, piped: str) -> str:
+    """Return the format to write, and import pyarrow if it needs it."""
+    known = (*REPORT_SUFFIXES, LINES) if str(path) == PIPE else REPORT_SUFFIXES
+    suffix = suffix_of(f"-{piped}" if str(path) == PIPE else path, known)
+    if suffix not in (*BATCH, LINES):
+        import_pyarrow(f"writing {path}")
+    return suffix
 
 
 def rows_by_group(source: Source) -> list[int] | None:
@@ -169,7 +228,81 @@ def read_reports(
                 yield array
 
 
+def read_grouped_reports(
+    mechanism: Mechanism, source: Source, names: Sequence[str], *, row_groups: range | None = None
+) -> Iterator[tuple[npt.NDArray[Any], list[Any], int]]:
+    """Yield checked reports with public columns of the same rows, and the number of the first row."""
+    if source.suffix in (*BATCH, LINES):
+        hint = "Write the reports to a Parquet or Arrow file, with their columns."
+        got = Description("a batch, which has reports only")
+        raise InvalidInput(source.shown, "the file", f"have the columns {list(names)}", got, hint=hint)
+    with open_columns(source) as file:
+        _check_schema(mechanism, file, REPORT_COLUMN)
+        for name in names:
+            file.type_of(name)
+        row = 0 if row_groups is None else sum((file.group_rows or [])[: row_groups.start])
+        for batch in file.batches([REPORT_COLUMN, *names], mechanism.report_format.piece_rows, row_groups):
+            array = _from_arrow(mechanism, batch.column(REPORT_COLUMN), file.path, row)
+            if len(array):
+                yield array, [batch.column(name) for name in names], row
+            row += len(array)
+
+
 # -- columns -----------------------------------------------------------------------------------------------
+
+
+class _PublicColumns:
+    """Public columns that travel with reports; rows wait here until their reports are written."""
+
+    def __init__(self, path: str, names: Sequence[str], report_column: str) -> None:
+        if len({report_column, *names}) <= len(names):
+            must = "have different names, none of them that of the reports"
+            raise InvalidInput(path, "the columns", must, [report_column, *names])
+        self.names = list(names)
+        self._path, self._row = path, 0
+        self._types: dict[str, Any] = {}
+        self._waiting: dict[str, list[Any]] = {name: [] for name in names}
+
+    def add(self, columns: Mapping[str, Any], rows: int) -> None:
+        """Add rows, and check that none of them lacks a label."""
+        pyarrow = import_pyarrow("a column of reports")
+        for name in self.names:
+            entries = columns[name]
+            if hasattr(entries, "__arrow_c_stream__") or hasattr(entries, "__arrow_c_array__"):
+                entries = arrow_column(entries)
+            array = entries if isinstance(entries, pyarrow.ChunkedArray) else pyarrow.array(entries, from_pandas=True)
+            if pyarrow.types.is_dictionary(array.type):
+                array = array.cast(array.type.value_type)
+            if len(array) != rows:
+                must = f"have one entry per report, {rows} in total"
+                raise InvalidInput(self._path, f"the column {name!r}", must, Description(f"{len(array)} entries"))
+            if array.null_count:
+                row = self._row + int(np.asarray(array.is_null()).argmax())
+                hint = "Give missing groups a label, such as 'unknown', before reports are made."
+                raise InvalidInput(self._path, f"{name} in row {row}", "not be missing", None, row=row, hint=hint)
+            kind = self._types.setdefault(name, array.type)
+            try:
+                self._waiting[name].append(array.cast(kind))
+            except pyarrow.ArrowInvalid as error:
+                must = f"have one type in all rows, {kind}"
+                raise InvalidInput(self._path, f"the column {name!r}", must, Description(error)) from None
+        self._row += rows
+
+    def fields(self) -> list[Any]:
+        """Return the Arrow fields of the columns; those of a file without rows are strings."""
+        pyarrow = import_pyarrow("a column of reports")
+        return [pyarrow.field(name, self._types.get(name, pyarrow.string()), nullable=False) for name in self.names]
+
+    def take(self, rows: int) -> list[Any]:
+        """Remove the next rows, and return one array per column."""
+        pyarrow = import_pyarrow("a column of reports")
+        arrays = []
+        for field in self.fields():
+            chunks = [chunk for part in self._waiting[field.name] for chunk in getattr(part, "chunks", [part])]
+            whole = pyarrow.chunked_array(chunks, field.type)
+            self._waiting[field.name] = [whole.slice(rows)]
+            arrays.append(pyarrow.concat_arrays([*whole.slice(0, rows).chunks, pyarrow.array([], field.type)]))
+        return arrays
 
 
 def _column_type(mechanism: Mechanism) -> Any:
@@ -181,13 +314,25 @@ def _column_type(mechanism: Mechanism) -> Any:
 
 
 def _write_columns(
-    mechanism: Mechanism, file: BinaryIO, pieces: Iterator[npt.NDArray[Any]], column: str, *, arrow: bool
+    mechanism: Mechanism,
+    file: BinaryIO,
+    pieces: Iterator[npt.NDArray[Any]],
+    column: str,
+    *,
+    arrow: bool,
+    public: _PublicColumns | None = None,
 ) -> int:
     """Write a Parquet or Arrow file, and return the number of reports."""
     pyarrow = import_pyarrow("a column of reports")
     kind = _column_type(mechanism)
     metadata = {METADATA_KEY: mechanism.hash.encode()}
-    schema = pyarrow.schema([pyarrow.field(column, kind, nullable=False)], metadata=metadata)
+    fields = [pyarrow.field(column, kind, nullable=False)]
+    if public is not None:
+        first = list(itertools.islice(pieces, 1))  # the types of public columns follow from the first rows
+        pieces = itertools.chain(first, pieces)
+        fields += public.fields()
+        metadata[UNPROTECTED_KEY] = json.dumps(public.names).encode()
+    schema = pyarrow.schema(fields, metadata=metadata)
     if arrow:
         writer = import_pyarrow("a column of reports", "pyarrow.ipc").new_file(file, schema)
     else:
@@ -195,14 +340,20 @@ def _write_columns(
         has_repeats = (
             not mechanism.report_format.shape
         )  # a dictionary compresses indices, which repeat, but not bitmaps
+        names = [] if public is None else public.names
         writer = parquet.ParquetWriter(
-            file, schema, compression="zstd", use_dictionary=has_repeats, write_page_checksum=True
+            file,
+            schema,
+            compression="zstd",
+            use_dictionary=[*([column] if has_repeats else []), *names] if names else has_repeats,
+            write_page_checksum=True,
         )
     count = 0
     with writer:
         for piece in pieces:
             array = pyarrow.Array.from_buffers(kind, len(piece), [None, pyarrow.py_buffer(np.ascontiguousarray(piece))])
-            writer.write_batch(pyarrow.record_batch([array], schema=schema))
+            arrays = [array] if public is None else [array, *public.take(len(piece))]
+            writer.write_batch(pyarrow.record_batch(arrays, schema=schema))
             count += len(piece)
     return count
 

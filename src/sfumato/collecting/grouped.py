@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato._core import check_keys, read_items, read_string, reads_document
-from sfumato.collecting.aggregates import Aggregate
+from sfumato.collecting.aggregates import GROUPED_FORMAT, Aggregate
 from sfumato.collecting.labels import group_document, read_group
 from sfumato.collecting.weights import MOST_CLASSES, check_weight
 from sfumato.errors import Description, InvalidInput, LimitExceeded, UnknownLabel, UnknownSpec
@@ -18,7 +18,6 @@ from sfumato.mechanisms import Mechanism
 __all__ = ["GroupedAggregate", "check_columns", "check_size", "sort_groups", "too_many_weights"]
 
 _SUBJECT = "GroupedAggregate"
-_FORMAT = "sfumato-grouped-aggregate"
 _VERSION = 1
 #: Maximum number of groups, and of counts in all groups; a column of names or addresses would exceed them.
 _MOST_GROUPS, _MOST_COUNTS = 100_000, 2**27
@@ -267,7 +266,7 @@ class GroupedAggregate(Mapping[Any, Aggregate]):
             {"group": group_document(group, "to_json"), "n": aggregate.n, "counts": aggregate.counts.tolist()}
             for group, aggregate in self.groups.items()
         ]
-        header = {"format": _FORMAT, "version": _VERSION, "mechanism_hash": self.mechanism_hash}
+        header = {"format": GROUPED_FORMAT, "version": _VERSION, "mechanism_hash": self.mechanism_hash}
         return json.dumps({**header, "columns": list(self.columns), "weight": self.weight, "groups": groups}) + "\n"
 
     @classmethod
@@ -297,8 +296,8 @@ class GroupedAggregate(Mapping[Any, Aggregate]):
         except ValueError as error:
             got = Description(f"invalid JSON ({error})")
             raise InvalidInput(_SUBJECT, "the document", "be JSON", got, hint=_HINT) from None
-        if isinstance(document, Mapping) and document.get("format") != _FORMAT:
-            must = f"be {_FORMAT!r}"
+        if isinstance(document, Mapping) and document.get("format") != GROUPED_FORMAT:
+            must = f"be {GROUPED_FORMAT!r}"
             raise UnknownSpec(_SUBJECT, "the key 'format'", must, document.get("format"), hint=_HINT)
         keys = ("format", "version", "mechanism_hash", "columns", "weight", "groups")
         check_keys(_SUBJECT, "the document", document, required=keys)
