@@ -455,11 +455,14 @@ def _arrow_parser() -> Callable[..., list[Any] | None] | None:
     ) -> list[Any] | None:
         """Return columns of strings, or None if pyarrow rejects the block."""
         chosen = list(map(str, places))
+        # Threads of pyarrow may release the block when the interpreter no longer runs, so Python must not own it.
+        block = pyarrow.allocate_buffer(len(data))
+        np.frombuffer(block, np.uint8)[:] = np.frombuffer(data, np.uint8)
         string = pyarrow.string()
         coded = pyarrow.dictionary(pyarrow.int32(), string)
         try:
             table = arrow_csv.read_csv(
-                pyarrow.BufferReader(data),
+                pyarrow.BufferReader(block),
                 read_options=arrow_csv.ReadOptions(column_names=list(map(str, range(width)))),
                 parse_options=arrow_csv.ParseOptions(
                     delimiter=delimiter, newlines_in_values=quoted, ignore_empty_lines=False
