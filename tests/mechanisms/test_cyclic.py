@@ -779,8 +779,7 @@ def test_every_method_finds_the_truth(method: str, design: dict[str, Any]) -> No
     n = 10**9
     counts = np.round(n * mechanism.estimator.expected_counts(p)).astype(np.int64)
     aggregate = sf.Aggregate(mechanism.hash, int(counts.sum()), counts)
-    prior = {"prior": p} if method == "mmse" else {}
-    estimate = sf.estimate(mechanism, aggregate, method, **prior)
+    estimate = sf.estimate(mechanism, aggregate, method, prior=p if method == "mmse" else None)
     assert estimate.frequencies == pytest.approx(p, abs=1e-4)
     low, high = estimate.interval()
     assert (low <= p).all()

@@ -98,12 +98,14 @@ def method_option(*, with_prior: bool = False) -> Callable[[Callable[..., None]]
     """Return the option ``--method``; ``with_prior`` adds the method that needs a prior."""
     about = (
         "Estimation method: the mechanism's linear unbiased estimator (unbiased), weighted least squares, also "
-        "unbiased (efficient), the projection of the unbiased estimate onto the probability simplex (simplex), or "
-        "maximum likelihood (mle)"
+        "unbiased (efficient), the projection of the unbiased estimate onto the probability simplex (simplex), "
+        "maximum likelihood (mle), posterior means under a prior that is fitted to all frequencies (bayes), or the one "
+        "of simplex and bayes with the smaller expected error (best)"
     )
+    methods = ["unbiased", "efficient", "simplex", "mle", "bayes", "best"]
     return click.option(
         "--method",
-        type=click.Choice(["unbiased", "efficient", "simplex", "mle", *(["mmse"] if with_prior else [])]),
+        type=click.Choice([*methods, *(["mmse"] if with_prior else [])]),
         default="unbiased",
         show_default=True,
         help=f"{about}{'; mmse is the posterior mean under --prior' if with_prior else ''}.",

@@ -92,7 +92,9 @@ class _Show:
 
     def document(self, result: Estimate) -> dict[str, Any]:
         """Return the entries that every JSON result has."""
-        entries = {"n": result.n, "method": result.method, "level": self.confidence}
+        entries: dict[str, Any] = {"n": result.n, "method": result.method, "level": self.confidence}
+        if result.choice is not None:
+            entries["choice"] = result.choice.to_dict()
         return {**entries, "simultaneous": self.simultaneous}
 
 
@@ -117,6 +119,12 @@ class _Show:
 @COMPARE_OPTION
 @method_option(with_prior=True)
 @POSTERIOR_PRIOR_OPTION
+@click.option(
+    "--smooth",
+    is_flag=True,
+    help="Let neighbouring values share a prior, with the methods bayes and best, for grids and ordered values.  "
+    "[default: all values share it]",
+)
 @click.option(
     "--confidence",
     type=float,
@@ -151,6 +159,7 @@ def command(
     compare: str | None,
     method: str,
     prior: str | None,
+    smooth: bool,
     confidence: float,
     simultaneous: bool,
     plot: str | None,
@@ -179,8 +188,8 @@ def command(
     data = read_bytes(counts)
     show = _Show(confidence, simultaneous, plot, output, piped, as_json)
     if is_grouped(data):
-        if prior is not None or dishonest is not None:
-            raise click.UsageError("--prior and --dishonest do not apply to counts by group. Leave them out.")
+        if prior is not None or dishonest is not None or smooth:
+            raise click.UsageError("--prior, --smooth and --dishonest do not apply to counts by group. Leave them out.")
         request = _GroupRequest(by, weight, totals, compare)
         _show_groups(sampler, data, named(counts, "input"), question, method, request, show)
         return
@@ -188,7 +197,8 @@ def command(
         message = "--by, --weight, --totals and --compare require counts by group."
         raise click.UsageError(f"{message} Count with `sfumato aggregate --by`.")
     known = counts_of(sampler, data, named(counts, "input"))
-    result = estimate(sampler, known, method, prior=None if prior is None else read_prior(prior, sampler.domain))
+    assumed = None if prior is None else read_prior(prior, sampler.domain)
+    result = estimate(sampler, known, method, prior=assumed, smooth=smooth)
     if isinstance(question, Frequencies) or (question is None and result.is_complete):
         _show_frequencies(result, dishonest, show)
         return
@@ -340,3 +350,5 @@ def _show_frequencies(result: Estimate, dishonest: float | None, show: _Show) ->
     if len(labels) > _MOST_ROWS:
         note = f"the {_MOST_ROWS} most frequent of {len(labels):,} values; use -o FILE to write all of them"
         click.echo(note, err=show.aside)
+    if result.choice is not None:
+        click.echo(f"Method best chose {result.choice}.", err=show.aside)

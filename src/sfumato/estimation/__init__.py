@@ -14,6 +14,7 @@ from sfumato.estimation.combination import CombinedEstimate, combine
 from sfumato.estimation.consistency import ConsistentTables
 from sfumato.estimation.cross_tables import CrossTable, cross_table
 from sfumato.estimation.distributions import DistributionEstimate
+from sfumato.estimation.empirical_bayes import Choice
 from sfumato.estimation.estimates import Estimate
 from sfumato.estimation.frequencies import estimate
 from sfumato.estimation.group_answers import Comparison, GroupedAnswers
@@ -33,6 +34,7 @@ from sfumato.mechanisms import Fit
 __all__ = [
     "Answers",
     "Association",
+    "Choice",
     "CombinedEstimate",
     "Comparison",
     "ConsistentTables",

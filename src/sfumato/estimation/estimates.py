@@ -28,6 +28,7 @@ from sfumato._core import (
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput, LimitExceeded, UnknownLabel
 from sfumato.estimation.documents import ESTIMATES, VERSION, read_estimate
+from sfumato.estimation.empirical_bayes import Choice
 from sfumato.estimation.forms import LinearForms
 from sfumato.estimation.linear import check_confidence
 from sfumato.estimation.marginals import MarginalValues, marginal_of_frequencies
@@ -76,6 +77,8 @@ class Estimate(LinearForms, FrozenData, Result):
     fit
         Result of the maximum-likelihood search if the method is ``"mle"``: convergence and iterations (see
         :class:`Fit`). None for other methods.
+    choice
+        The method that ``"best"`` chose, and why (see :class:`Choice`); None for other methods.
 
     Examples
     --------
@@ -100,6 +103,7 @@ class Estimate(LinearForms, FrozenData, Result):
     unbiased: Floats
     nearest: Floats
     fit: Fit | None
+    choice: Choice | None = None
 
     #: Name of the class in documents.
     format: ClassVar[str]
@@ -507,8 +511,8 @@ class Estimate(LinearForms, FrozenData, Result):
         - the unbiased frequencies and the nearest distribution,
         - the frequencies by the methods "unbiased", "efficient" and "simplex".
 
-        It does not check the counts. It also does not check the frequencies and the fit of the methods "mle" and "mmse"
-        or the weights of combined cohorts, because computing them takes long.
+        It does not check the counts. It also does not check the frequencies and the fit of the methods "mle", "mmse",
+        "bayes" and "best" or the weights of combined cohorts, because computing them takes long.
         """
         estimate: Estimate = read_estimate(document, mechanism)
         return estimate

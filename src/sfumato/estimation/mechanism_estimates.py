@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sfumato._core import Floats, checked_type, percent, quantity, read_string
+from sfumato._core import Floats, checked_type, percent, quantity, read_flag, read_string
 from sfumato.collecting import Aggregate
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput
 from sfumato.estimation.complete import RESULT_KEYS, CompleteEstimate
 from sfumato.estimation.documents import check_document, is_close, read_distribution_of
+from sfumato.estimation.empirical_bayes import Choice
 from sfumato.estimation.estimates import Estimate
 from sfumato.estimation.estimators import estimator_of
 from sfumato.estimation.linear import LinearEstimate, check_confidence
@@ -22,10 +23,12 @@ from sfumato.estimation.marginals import MarginalValues, marginal_of_counts
 from sfumato.mechanisms import Estimator, Mechanism, NotIdentifiable, mechanism_from_spec
 from sfumato.questions import numeric_labels
 
-__all__ = ["METHODS", "PARTIAL_METHODS", "MechanismEstimate", "PartialEstimate"]
+__all__ = ["METHODS", "PARTIAL_METHODS", "SHRINKING_METHODS", "MechanismEstimate", "PartialEstimate"]
 
 #: Methods of ``estimate``.
-METHODS = ("unbiased", "efficient", "simplex", "mle", "mmse")
+METHODS = ("unbiased", "efficient", "simplex", "mle", "mmse", "bayes", "best")
+#: Methods of ``estimate`` that fit a prior to all frequencies.
+SHRINKING_METHODS = ("bayes", "best")
 #: Methods of ``estimate`` for reports that do not distinguish all values.
 PARTIAL_METHODS = ("unbiased", "efficient")
 #: Maximum number of values whose single frequencies are checked for the table of a partial estimate.
@@ -54,6 +57,10 @@ class MechanismEstimate(CompleteEstimate):
         The mechanism that produced the reports.
     counts
         The exact counts of the reports, as :func:`aggregate` returns them.
+    choice
+        The method that ``"best"`` chose, and why (see :class:`Choice`); None for other methods.
+    smooth
+        Whether neighbouring values share a prior, with the methods ``"bayes"`` and ``"best"``.
 
     Examples
     --------
@@ -67,6 +74,8 @@ class MechanismEstimate(CompleteEstimate):
 
     mechanism: Mechanism = field(kw_only=True)
     counts: Aggregate = field(kw_only=True)
+    choice: Choice | None = field(default=None, kw_only=True)
+    smooth: bool = field(default=False, kw_only=True)
 
     format: ClassVar[str] = "sfumato-estimate"
 
@@ -100,14 +109,28 @@ class MechanismEstimate(CompleteEstimate):
     def _source(self) -> str:
         return f"mechanism={self.mechanism.name!r}"
 
+    def _notes(self) -> Sequence[str]:
+        chosen = () if self.choice is None else (f"Method best chose {self.choice}.",)
+        return (*super()._notes(), *chosen)
+
     def _further(self) -> dict[str, Any]:
-        return {"mechanism": self.mechanism.spec, "n": self.n, "counts": self.counts.counts.tolist()}
+        return {
+            "mechanism": self.mechanism.spec,
+            "n": self.n,
+            "counts": self.counts.counts.tolist(),
+            **({} if self.choice is None else {"choice": self.choice.to_dict()}),
+            **({"smooth": True} if self.smooth else {}),
+        }
 
     @classmethod
     def _read(cls, document: Mapping[str, Any], mechanism: Mechanism | None) -> MechanismEstimate:
-        document = check_document(_SUBJECT, document, (*RESULT_KEYS, "n", "counts"), ("mechanism",))
+        optional = ("mechanism", "choice", "smooth")
+        document = check_document(_SUBJECT, document, (*RESULT_KEYS, "n", "counts"), optional)
         mechanism, counts = _read_counts(document, mechanism)
-        estimate = cls(**cls._read_results(document, len(mechanism.domain)), mechanism=mechanism, counts=counts)
+        results = cls._read_results(document, len(mechanism.domain))
+        choice = None if document.get("choice") is None else Choice.from_dict(document["choice"])
+        smooth = read_flag(_SUBJECT, "smooth", document.get("smooth", False))
+        estimate = cls(**results, mechanism=mechanism, counts=counts, choice=choice, smooth=smooth)
         estimate._check_read()
         return estimate
 
@@ -117,6 +140,10 @@ class MechanismEstimate(CompleteEstimate):
             raise InvalidInput(_SUBJECT, "method", f"be one of {', '.join(METHODS)}", self.method)
         if (self.fit is not None) != (self.method == "mle"):
             raise InvalidInput(_SUBJECT, "fit", "be present with method 'mle', and only with it", self.fit)
+        if (self.choice is not None) != (self.method == "best"):
+            raise InvalidInput(_SUBJECT, "choice", "be present with method 'best', and only with it", self.choice)
+        if self.smooth and self.method not in SHRINKING_METHODS:
+            raise InvalidInput(_SUBJECT, "smooth", "be absent with other methods than 'bayes' and 'best'", self.smooth)
         estimator, fractions = self.estimator, self.counts.counts / self.n
         unbiased = estimator.frequencies_of_counts(self.counts.counts, self.n)
         scale = max(1.0, float(np.abs(unbiased).max()))
@@ -128,7 +155,7 @@ class MechanismEstimate(CompleteEstimate):
             if not is_close(computed, stated, scale):
                 hint = "The document was changed after to_dict() wrote it. Estimate again from its counts."
                 raise InvalidInput(_SUBJECT, name, "agree with the counts", stated, hint=hint)
-        if self.method in ("mle", "mmse"):
+        if self.method in ("mle", "mmse", *SHRINKING_METHODS):
             read_distribution_of(_SUBJECT, "frequencies", self.frequencies.tolist(), len(self))
 
 

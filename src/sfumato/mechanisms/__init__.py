@@ -74,6 +74,7 @@ from sfumato.mechanisms.estimators.limits import (
     ScoreLaw as ScoreLaw,
     confidence_limits as confidence_limits,
     relative_spread as relative_spread,
+    variance_coefficients as variance_coefficients,
 )
 from sfumato.mechanisms.estimators.matrix import efficient_estimator as efficient_estimator
 from sfumato.mechanisms.high_low.sizes import best_high_low_mixture as best_high_low_mixture

@@ -39,6 +39,7 @@ __all__ = [
     "has_two_scores",
     "relative_spread",
     "switch_probability",
+    "variance_coefficients",
 ]
 
 Tails = Callable[[Floats, npt.NDArray[np.int64]], tuple[Floats, Floats]]
@@ -143,6 +144,11 @@ class _Moments:
             slope += scale * (at_value - np.where(alone, outside_group, in_group))
             square += scale
         return constant, slope, square
+
+
+def variance_coefficients(laws: Sequence[ScoreLaw]) -> tuple[Floats, Floats, Floats]:
+    """Return A, B and C of the variance A + B·t - C·t² of each estimate at frequency t."""
+    return _Moments(laws).coefficients()
 
 
 def confidence_limits(laws: Sequence[ScoreLaw], estimate: Floats, alpha: float) -> tuple[Floats, Floats]:

@@ -45,7 +45,7 @@ __all__ = [
 PARQUET_TYPE = "application/vnd.apache.parquet"
 AGGREGATE_TYPE = "application/vnd.sfumato.aggregate"
 #: Estimation methods that need only counts, and no prior.
-METHODS = ("unbiased", "efficient", "simplex", "mle")
+METHODS = ("unbiased", "efficient", "simplex", "mle", "bayes", "best")
 #: Maximum values of an estimate in a stream; for larger domains the stream sends only the number of reports.
 _MOST_VALUES = 10_000
 #: Maximum answers of an event in a stream; a request for the estimate returns more.
