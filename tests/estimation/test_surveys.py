@@ -341,7 +341,7 @@ def test_comparisons_of_weighted_answers() -> None:
 def test_too_many_differences_are_rejected() -> None:
     n = 300
     grouped = sf.estimate_groups(LINE, sf.aggregate_groups(LINE, reports(LINE, n), np.arange(n)))
-    with pytest.raises(LimitExceeded, match="at most 20,000 differences, not 44,850"):
+    with pytest.raises(LimitExceeded, match="at most 5,000 differences, not 44,850"):
         grouped.answers("mean").compare()
 
 

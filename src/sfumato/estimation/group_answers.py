@@ -52,8 +52,8 @@ __all__ = ["Comparison", "GroupedAnswers"]
 _SUBJECT = "answers"
 #: Label of all people together in printed tables.
 _ALL = "all"
-#: Maximum number of differences in a comparison; computing their intervals takes about a minute.
-_MOST_DIFFERENCES = 20_000
+#: Maximum number of differences in a comparison; the interval and p-value of each take up to a second.
+_MOST_DIFFERENCES = 5_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -391,7 +391,7 @@ class GroupedAnswers(FrozenData, Result, Mapping[Any, tuple[LinearEstimate, ...]
         InvalidInput
             If there are fewer than two groups, the baseline is not a group, or ``rest`` and a baseline are both given.
         LimitExceeded
-            If there are more than 20,000 differences.
+            If there are more than 5,000 differences.
         """
         if len(self) < 2:
             raise InvalidInput("compare", "the answers", "have at least two groups", Description(str(len(self))))
