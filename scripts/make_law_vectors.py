@@ -6,6 +6,7 @@
 - ``vectors/policies/constructors.json``: the same for kinds of policy and distances that were added later.
 - ``vectors/policies/numbers.json``: the same for domains of numbers.
 - ``vectors/policies/means.json``: the same for the mechanisms for a mean.
+- ``vectors/policies/attributes.json``: the same for policies with one policy per attribute.
 - ``vectors/documents/labels.json``: specs and policies over labels that are hard to write, with their hashes.
 - ``vectors/documents/numbers.json``: the same for domains of numbers, with the index of numbers at and near edges.
 
@@ -84,6 +85,33 @@ def later_policies() -> list[sf.Policy]:
     ]
 
 
+def attribute_designs() -> tuple[list[sf.Policy], list[Mechanism]]:
+    """Return policies with one policy per attribute, each with a product and with sampled parts."""
+    jobs, ages, two = sf.Domain(["clerk", "judge", "spy"]), sf.Domain.range(4), sf.Domain.range(2)
+    stated: list[sf.Product] = [
+        sf.Product({"job": sf.HighLow(jobs, ["spy"], 1), "age": sf.Metric(ages, "absolute", "1/2")}),
+        sf.Product({"a": sf.Uniform(two, "ln 2"), "b": sf.Uniform(two, 1), "c": sf.Uniform(two, "1/2")}),
+        sf.Product({"a": sf.Blocks(jobs, "xxy", 1, 2), "b": sf.PerValue(two, ["1/2", "1"])}),
+    ]
+    policies: list[sf.Policy] = []
+    mechanisms: list[Mechanism] = []
+    for policy in stated:
+        parts = {name: attribute_mechanism(part) for name, part in policy.policies.items()}
+        policies += [policy] * 2
+        mechanisms += [
+            sf.mechanisms.ProductMechanism(policy.domain, list(parts.values())),
+            sf.mechanisms.SampledParts(policy.domain, dict(parts), range(1, len(parts) + 1)),
+        ]
+    return policies, mechanisms
+
+
+def attribute_mechanism(policy: sf.policy.PairwisePolicy) -> Mechanism:
+    """Return a mechanism for one attribute: the table of least risk, or randomized response for two values."""
+    if len(policy.domain) > 2:
+        return sf.optimal(policy).mechanism
+    return sf.mechanisms.RandomizedResponse(policy.domain, policy.least[0])
+
+
 def domains() -> list[sf.Domain]:
     """Return domains whose labels languages write in different ways."""
     cells = sf.Domain.grid(latitude=(0, 1.5), longitude=(-1e-5, 1), rows=2, columns=3)
@@ -105,11 +133,12 @@ def stricter(policy: sf.Policy) -> dict[str, Any]:
             return [lower(one) for one in level]
         return level if level in ("0", "inf") else str(sf.Epsilon(level) * STRICTER)
 
-    for key in ("epsilon", "epsilons", "across", "matrix"):
-        if key in document["policy"]:
-            document["policy"][key] = lower(document["policy"][key])
-    for edge in document["policy"].get("edges", []):
-        edge[2:] = lower(edge[2:])
+    for rules in (document["policy"], *document["policy"].get("attributes", {}).values()):
+        for key in ("epsilon", "epsilons", "across", "matrix"):
+            if key in rules:
+                rules[key] = lower(rules[key])
+        for edge in rules.get("edges", []):
+            edge[2:] = lower(edge[2:])
     return document
 
 
@@ -300,7 +329,7 @@ def main() -> None:
         write(f"laws/{name}.json", lines(vectors))
     stated_policies = {"verdicts": policies(), "constructors": later_policies(), "numbers": numeric_policies()}
     designs = {name: (stated, [sf.design(policy) for policy in stated]) for name, stated in stated_policies.items()}
-    for name, (stated, mechanisms) in {**designs, "means": mean_designs()}.items():
+    for name, (stated, mechanisms) in {**designs, "means": mean_designs(), "attributes": attribute_designs()}.items():
         parts = ",\n".join(f'"{key}": {lines(items)}' for key, items in verdicts(stated, mechanisms).items())
         write(f"policies/{name}.json", "{" + parts + "}")
     write("documents/labels.json", lines(labels(domains())))

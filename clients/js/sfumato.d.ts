@@ -203,6 +203,19 @@ export interface Law {
   against?(prior: number[]): number[]
   /** Return the likelihoods of all values, one list per report. */
   columns?(): number[][]
+  /** Independent reports about some attributes each, of which all are sent, or one. */
+  components?: Component[]
+  /** Return the level of all components from their levels: the sum if all are sent, the greatest if one is. */
+  combined?(levels: number[]): number
+}
+
+/** The law of reports about some attributes of a value. */
+export interface Component {
+  /** Positions of the attributes, ascending. */
+  axes: number[]
+  /** Number of combinations of the attributes. */
+  size: number
+  law: Law
 }
 
 /** The limits of a policy on pairs: the logarithm of a likelihood ratio must be at most the limit. */
@@ -210,6 +223,8 @@ export interface Limits {
   /** Return the class of a value; values of one class have the same limits. */
   classOf(x: number): any
   limit(x: number, other: number): number
+  /** Return the limit of two combinations of some attributes, if limits add up over attributes. */
+  of?(axes: number[], pair: [number[], number[]]): number
 }
 
 /** A mechanism for the values of one part. */
@@ -231,7 +246,7 @@ export interface Factor extends Sample {
 }
 
 /** Creates a mechanism over k values from its parameters. With several layouts, `layoutOf` returns the index of a value's layout. */
-export type Maker<T = Sample & { law: Law; layoutOf?(x: number): number }> = (parameters: any, k: number) => T
+export type Maker<T = Sample & { law: Law; layoutOf?(x: number): number }> = (parameters: any, k: number, sizes?: number[]) => T
 
 /** A set with one bit per element: its coin and its size (evaluated when needed), and an element whose bit is forced. */
 export type Group = [set: Uint8Array, coin: () => bigint, size: () => number, at: number, bit?: number]

@@ -1,5 +1,5 @@
 // The browser client of Sfumato: docs/browser-client.md, docs/words-to-decisions.md.
-/** @import {Answer, Collection, Decisions, Design, Disclosure, Domain, Factor, Fraction, Group, Law, Layout, Limits, Maker, Mechanism, Part, Sample, TwoLevels} from "./sfumato.js" */
+/** @import {Answer, Collection, Component, Decisions, Design, Disclosure, Domain, Factor, Fraction, Group, Law, Layout, Limits, Maker, Mechanism, Part, Sample, TwoLevels} from "./sfumato.js" */
 
 const ONE = 1n << 64n, TOTAL = 1n << 62n
 /** Tolerance of comparisons. Doubles are accurate to 1e-14, and no draw depends on them. */
@@ -563,24 +563,76 @@ function table(p, k) {
 
 const { "subset-selection": _, ...INDICES } = PARTS
 
-/** Mechanisms of the factors of a product. @type {Record<string, Maker<Factor>>} */
+/** Mechanisms of the factors of a product, and of single attributes. @type {Record<string, Maker<Factor>>} */
 const FACTORS = { ...INDICES, table }
 
-/** Draws one report per coordinate; the reports are the digits of one index. @type {Maker} */
+/** Coordinates of a value; the last one changes fastest. @param {number[]} sizes @returns {number[]} */
+const digitsOf = (sizes, x = 0) => sizes.reduceRight(([rest, ...digits], size) => [Math.floor(rest / size), rest % size, ...digits], [x]).slice(1)
+
+/** Index of the chosen coordinates of a value. @param {number[]} sizes @param {number[]} axes */
+const project = (sizes, axes, x = 0, digits = digitsOf(sizes, x)) => axes.reduce((at, axis) => at * sizes[axis] + digits[axis], 0)
+
+/** The law of reports about some coordinates each. Ratios of reports that are sent together multiply.
+ * @param {Component[]} components @param {number[]} sizes @param {(levels: number[]) => number} combined @param {Fraction} greatest @returns {Law} */
+function lawOfComponents(components, sizes, combined, greatest) {
+	if (sizes.reduce((a, b) => a * b, 1) > MANY_COLUMNS) {
+		const widest = combined(components.map(({ size, law }) => {
+			const { chosen } = representatives(size, law.classOf)
+			return most(chosen.map((x) => most(chosen.map((other) => (x === other ? 0 : law.ratio(x, other))))))
+		}))
+		return { greatest, classOf: () => 0, ratio: () => widest, components, combined }
+	}
+	return {
+		greatest, components, combined,
+		classOf: (x) => x,
+		ratio: (x, other) => combined(components.map(({ axes, law }) => {
+			const [a, b] = [x, other].map((value) => project(sizes, axes, value))
+			return a === b ? 0 : law.ratio(a, b)
+		})),
+	}
+}
+
+/** @param {any} p with kinds and the kind of each component @param {Record<string, Maker<Factor>>} known @returns {(Factor & { size: number })[]} */
+function componentsOf(p, known, k = 0) {
+	const kinds = each(p.kinds, ({ mechanism, size, parameters }) => {
+		const n = number(size, Math.min(k, MANY_COLUMNS), 2)
+		return Object.assign(named(known, mechanism, "a component")(parameters, n), { size: n })
+	})
+	return each(p.kind, (kind) => kinds[number(kind, kinds.length - 1)])
+}
+
+/** Draws one report per coordinate; the reports are the digits of one index. @type {Maker<Factor>} */
 function product(p, k) {
 	only(p, "kinds kind")
-	if (k > MANY_COLUMNS) refuse("the values of a product", `be at most ${MANY_COLUMNS}`, k)
-	const kinds = each(p.kinds, ({ mechanism, size, parameters }) => named(FACTORS, mechanism, "a factor")(parameters, number(size, k, 2)))
-	const chosen = each(p.kind, (kind) => number(kind, kinds.length - 1)), factors = chosen.map((kind) => kinds[kind])
-	const sizes = chosen.map((kind) => Number(p.kinds[kind].size)), digits = [/** @type {number[]} */ ([])]
-	for (const size of sizes) digits.splice(0, digits.length, ...digits.flatMap((before) => indices(size).map((digit) => [...before, digit])))
-	if (factors.length < 2 || digits.length !== k) refuse("factors", `be two or more, with sizes whose product is ${k}`, sizes)
-	return withLaw({
-		greatest: factors.reduce(([n, d], { law: { greatest: [m, e] } }) => reduced([n * m, d * e]), /** @type {Fraction} */ ([1n, 1n])),
-		classOf: (x) => x,
-		// Digits are free, so the largest ratios of the factors multiply.
-		ratio: (x, other) => total(factors.map(({ law }, i) => (digits[x][i] === digits[other][i] ? 0 : law.ratio(digits[x][i], digits[other][i])))),
-	}, (x, draws) => factors.reduce((report, factor, i) => report * factor.outputs + factor(digits[x][i], draws), 0n))
+	const factors = componentsOf(p, FACTORS, k), sizes = factors.map(({ size }) => size)
+	if (factors.length < 2 || sizes.reduce((a, b) => a * b, 1) !== k) refuse("factors", `be two or more, with sizes whose product is ${k}`, sizes)
+	const greatest = factors.reduce(([n, d], { law: { greatest: [m, e] } }) => reduced([n * m, d * e]), /** @type {Fraction} */ ([1n, 1n]))
+	return Object.assign(withLaw(lawOfComponents(factors.map(({ size, law }, i) => ({ axes: [i], size, law })), sizes, total, greatest),
+		(x, draws) => digitsOf(sizes, x).reduce((report, digit, i) => report * factors[i].outputs + factors[i](digit, draws), 0n)),
+	{ outputs: factors.reduce((all, { outputs }) => all * outputs, 1n) })
+}
+
+/** Draws a part of the value, then a report about it. @type {Maker} */
+function sampledParts(p, _, sizes = []) {
+	only(p, "parts weights kinds kind")
+	const parts = componentsOf(p, { ...FACTORS, product }, MANY_COLUMNS), weights = each(p.weights, (weight) => number(weight, 2 ** 16, 1), parts.length)
+	const axes = each(p.parts, (list) => each(list, (axis) => number(axis, sizes.length - 1)), parts.length), all = total(weights)
+	parts.forEach(({ size }, i) => {
+		const product = axes[i].reduce((a, axis) => a * sizes[axis], 1), ascending = axes[i].every((axis, n) => n === 0 || axis > axes[i][n - 1])
+		if (size !== product || !ascending) refuse("a part", "have attributes in order, whose sizes multiply to its size", axes[i])
+	})
+	if (all > 2 ** 16) refuse("weights", "have a sum of at most 2^16", all)
+	const greatest = greatestOf(parts.map(({ law }) => law), weights.map(BigInt), BigInt(all))
+	return withLaw(lawOfComponents(parts.map(({ size, law }, i) => ({ axes: axes[i], size, law })), sizes, most, greatest), (x, draws) => {
+		let place = draws.below(all), chosen = 0, first = 0n, report = 0n
+		for (; place >= weights[chosen]; chosen++) place -= weights[chosen]
+		// The mechanisms before the chosen one read their bits of the frame, too.
+		for (let i = 0; i <= chosen; i++) {
+			report = first + parts[i](project(sizes, axes[i], x), draws)
+			first += parts[i].outputs
+		}
+		return report
+	})
 }
 
 /** Weights over 2^62 of geometric noise, by its distance from 0; the last one is that of a whole tail. */
@@ -609,6 +661,7 @@ const MECHANISMS = {
 	...PARTS,
 	table,
 	product,
+	"sampled-parts": sampledParts,
 	"binary-optimal": table,
 	"prior-binary": table,
 	"prior-symmetric": table,
@@ -861,7 +914,7 @@ export function readMechanism(spec) {
 	const make = named(MECHANISMS, spec.mechanism), layouts = [spec.layout].flat()
 	if (spec.version !== 1) refuse(`the version of ${spec.mechanism}`, "be 1", spec.version, "UnknownSpec")
 	layouts.forEach(checkLayout)
-	const domain = readDomain(spec.domain), sample = make(spec.parameters, domain.size)
+	const domain = readDomain(spec.domain), sample = make(spec.parameters, domain.size, domain.sizes)
 	return { ...spec.report, domain, sample, law: sample.law, layoutOf: (x) => layouts[sample.layoutOf?.(x) ?? 0] }
 }
 
@@ -947,6 +1000,16 @@ function limitsOf({ domain: document, policy: p }, domain) {
 		const numbers = new Map(), block = each(p.blocks, (label) => numbers.get(label) ?? numbers.set(label, numbers.size).size - 1, domain.size)
 		return { classOf: (x) => block[x], limit: (x, other) => (block[x] !== block[other] ? across : epsilon.length > 1 ? epsilon[block[x]] ?? 0 : epsilon[0]) }
 	}
+	if (p.kind === "product") {
+		const { names = [], sizes = [] } = domain, parts = each(names, (name) => limitsOf(attribute(document, p, name), readDomain(document.product[name])))
+		const limits = parts.map((part, i) => (part ? part.limit : refuse("attributes", "have policies on pairs", names[i])))
+		/** @type {Limits["of"]} */
+		const of = (axes, [x, other]) => total(axes.map((axis, i) => (x[i] === other[i] ? 0 : limits[axis](x[i], other[i]))))
+		if (domain.size <= MANY_COLUMNS) return { of, classOf: (x) => x, limit: (x, other) => of(indices(sizes.length), [digitsOf(sizes, x), digitsOf(sizes, other)]) }
+		// Of many values, the closest two represent all.
+		const closest = least(limits.map((limit, i) => least(indices(sizes[i]).map((x) => least(indices(sizes[i]).map((y) => (x === y ? Infinity : limit(x, y))))))))
+		return { of, classOf: () => 0, limit: () => closest }
+	}
 	if (p.kind === "per-value") {
 		const levels = each(p.epsilons, readLevel, domain.size), rule = named(RULES, p.rule ?? "min", "the rule")
 		return { classOf: (x) => levels[x], limit: (x, other) => rule(levels[x], levels[other]) }
@@ -976,8 +1039,20 @@ function limitsOf({ domain: document, policy: p }, domain) {
 	if (p.kind !== "prior") refuse("the kind of the policy", "be one that this module knows", p.kind, "UnknownSpec")
 }
 
+/** The document of the policy of an attribute. @param {any} domain @param {any} p @param {string} name */
+const attribute = (domain, p, name) => ({ domain: domain.product[name], policy: p.attributes?.[name] ?? refuse("attributes", "have a policy per attribute", name) })
+
 /** @param {Mechanism} mechanism @param {Limits} limits @returns {[number, number, number] | undefined} two values and a ratio above their limit */
-function broken({ domain, law }, { classOf, limit }) {
+function broken({ domain, law }, { classOf, limit, of }) {
+	const { sizes = [] } = domain
+	// Limits that add up over attributes hold if every component obeys those of its attributes.
+	if (of && law.components?.every(({ axes, size }) => axes.reduce((a, axis) => a * sizes[axis], 1) === size)) {
+		for (const { axes, size, law: { ratio } } of law.components) for (let x = 0; x < size; x++) for (let other = 0; other < size; other++) {
+			const own = axes.map((axis) => sizes[axis]), most = x === other ? Infinity : of(axes, [digitsOf(own, x), digitsOf(own, other)])
+			if (!(ratio(x, other) <= most + TOLERANCE)) return [x, other, ratio(x, other)]
+		}
+		return
+	}
 	const { chosen } = representatives(domain.size, law.classOf, classOf)
 	for (const x of chosen) for (const other of chosen) {
 		// Negated, so that NaN counts as a violation.

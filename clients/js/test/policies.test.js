@@ -4,7 +4,7 @@ import test from "node:test"
 import { disclose, readLevel, readMechanism } from "../sfumato.js"
 import { published } from "../testing.js"
 
-const files = ["verdicts", "constructors", "numbers", "means"].map((name) => published(`policies/${name}.json`))
+const files = ["verdicts", "constructors", "numbers", "means", "attributes"].map((name) => published(`policies/${name}.json`))
 
 function verdict(spec, document) {
 	try {
@@ -23,7 +23,7 @@ test("verdicts equal those of the exact audit", () => {
 		if (distributions?.["chi-square"] && result === "undecided") continue
 		assert.equal(result, obeyed ? "proved" : "PolicyViolated", JSON.stringify([mechanisms[mechanism], document]))
 	}
-	for (const kind of ["uniform", "high-low", "blocks", "metric", "per-value", "graph", "pairwise", "prior", "secret"]) {
+	for (const kind of ["uniform", "high-low", "blocks", "metric", "per-value", "graph", "pairwise", "product", "prior", "secret"]) {
 		for (const result of ["proved", "PolicyViolated"]) assert.ok(seen.has(`${kind}: ${result}`), `${kind}: ${result}`)
 	}
 })

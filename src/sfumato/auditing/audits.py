@@ -23,12 +23,12 @@ from fractions import Fraction
 from sfumato._core import checked_type, information
 from sfumato.auditing.certificate import Certificate, Coverage
 from sfumato.auditing.interpreter import TooManyBranches, branches, sampler_law
-from sfumato.errors import Description, InvalidInput, LimitExceeded, Undecided
+from sfumato.errors import Description, InvalidInput, Undecided
 from sfumato.mechanisms import (
-    LARGEST_MATRIX,
     Finished,
     IndependentBits,
     Mechanism,
+    candidate_columns,
     has_independent_steps,
     independent_bits_of,
     is_library_format,
@@ -36,7 +36,7 @@ from sfumato.mechanisms import (
     mechanism_from_spec,
     surrogate_of,
 )
-from sfumato.policy import UNCONSTRAINED, Policy, Prior, Secret, policy_from_dict
+from sfumato.policy import UNCONSTRAINED, Policy, Prior, Secret, TightestConstraint, policy_from_dict
 
 __all__ = ["audit", "verify"]
 
@@ -110,12 +110,7 @@ def audit(mechanism: Mechanism, policy: Policy) -> Certificate:
             "the library, whose samplers are tested. Limit the number of draws in the sampler, or define "
             "audit_surrogate() in its class, which returns a smaller instance to audit."
         )
-    columns = _columns_read(reading) if reading.laws else stated_columns(mechanism, policy)
-    worst, output = UNCONSTRAINED, None
-    for report, likelihoods in columns:
-        tightest = policy.worst(likelihoods)
-        if worst.names is None or tightest.rank > worst.rank:
-            worst, output = tightest, report
+    worst, output = _tightest(mechanism, policy, reading)
     return Certificate(
         holds=fault is None and not worst.violated,
         worst=worst,
@@ -410,18 +405,22 @@ def _columns_read(reading: _Reading) -> Iterator[Column]:
         yield report, [law.get(report, zero) for law in reading.laws]
 
 
+def _tightest(mechanism: Mechanism, policy: Policy, reading: _Reading) -> tuple[TightestConstraint, bytes | None]:
+    """Return the rule that comes closest to being violated, and its report."""
+    if not reading.laws and is_library_mechanism(mechanism) and (known := mechanism.tightest(policy)) is not None:
+        report, worst = known
+        return worst, None if worst.names is None else mechanism.report_format.encode(report)
+    columns = _columns_read(reading) if reading.laws else stated_columns(mechanism, policy)
+    worst, output = UNCONSTRAINED, None
+    for encoded, likelihoods in columns:
+        tightest = policy.worst(likelihoods)
+        if worst.names is None or tightest.rank > worst.rank:
+            worst, output = tightest, encoded
+    return worst, output
+
+
 def stated_columns(mechanism: Mechanism, policy: Policy) -> Iterator[Column]:
     """Yield the columns of the stated law that can be the worst for this policy."""
     pairwise = policy.as_pairwise if isinstance(policy, Secret) else None
-    columns = mechanism.worst_columns(policy if pairwise is None else pairwise)
-    if columns is None:
-        size = len(mechanism.domain)
-        if size * mechanism.outputs > LARGEST_MATRIX:
-            raise LimitExceeded(
-                f"cannot audit {mechanism.name} over {size} values: it has too many outputs to compare one by one, and "
-                f"no shorter form of its output distribution is known for a {policy.kind} policy. "
-                "Use a smaller domain, or another mechanism."
-            )
-        columns = ((y, [mechanism.probability(y, x) for x in range(size)]) for y in mechanism.reports())
-    for report, likelihoods in columns:
+    for report, likelihoods in candidate_columns(mechanism, policy if pairwise is None else pairwise):
         yield mechanism.report_format.encode(report), likelihoods

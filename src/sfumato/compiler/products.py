@@ -20,8 +20,17 @@ from sfumato.compiler.solvers.deadline import Deadline, one_thread
 from sfumato.compiler.solvers.optimization import optimal_until
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput, LimitExceeded, NoAnswer, NoMechanism
-from sfumato.mechanisms import Mechanism, ProductMechanism, can_be_factor
-from sfumato.policy import INFINITE_CODE, LARGEST_DENSE, EpsilonMatrix, Metric, Pairwise, PairwisePolicy, Policy
+from sfumato.mechanisms import LARGEST_OUTPUTS, Mechanism, ProductMechanism, can_be_component
+from sfumato.policy import (
+    INFINITE_CODE,
+    LARGEST_DENSE,
+    EpsilonMatrix,
+    Metric,
+    Pairwise,
+    PairwisePolicy,
+    Policy,
+    Product,
+)
 
 __all__ = ["coordinate_policies", "product_mechanism"]
 
@@ -48,7 +57,8 @@ def coordinate_policies(policy: Policy, shape: Sequence[int] | None = None) -> t
         Two or more policies E₁, E₂, … with E[x,x'] = Σᵢ Eᵢ[xᵢ,xᵢ'] for all pairs, where E are the declared or, for up
         to 1024 values, the effective epsilons. The equation is checked exactly. Neighbouring coordinates form one if E
         is not a sum over them, so the result is the finest sum over runs of coordinates. None if there is no such sum,
-        the policy is not on pairs of values, or the domain has more than 4096 values.
+        the policy is not on pairs of values, or the domain has more than 4096 values. A :class:`Product` policy of any
+        size has the policies of its attributes.
 
     Raises
     ------
@@ -70,6 +80,9 @@ def coordinate_policies(policy: Policy, shape: Sequence[int] | None = None) -> t
     sizes = policy.domain.shape if shape is None else tuple(shape)
     if min(sizes, default=0) < 1 or math.prod(sizes) != size:
         raise InvalidInput("a product", "shape", f"be sizes whose product is {size}, the number of values", sizes)
+    if isinstance(policy, Product) and sizes == policy.domain.shape:
+        of_attributes = tuple(part for part in policy.policies.values() if len(part.domain) > 1)
+        return of_attributes if len(of_attributes) > 1 else None
     if not isinstance(policy, PairwisePolicy) or size > LARGEST_DENSE or sum(n > 1 for n in sizes) < 2:
         return None
     matrix = policy.epsilon_matrix()
@@ -178,14 +191,18 @@ def product_mechanism(
             if key not in designs:
                 designs[key] = _best_factor(part, deadline.part(1 / missing), limit)
                 missing -= 1
-    try:
-        return ProductMechanism(policy.domain, [designs[key] for key in keys])
-    except InvalidInput as error:
-        raise NoMechanism(f"the factors have too many reports for a product: {error}") from None
+    factors = [designs[key] for key in keys]
+    if math.prod(factor.outputs for factor in factors) <= LARGEST_OUTPUTS:
+        return ProductMechanism(policy.domain, factors)
+    if max_outputs is not None:
+        raise NoMechanism(f"the factors have more than {LARGEST_OUTPUTS:,} reports together, too many for a product")
+    return product_mechanism(policy, deadline, shape=shape, max_outputs=LARGEST_OUTPUTS)
 
 
 def _key(policy: PairwisePolicy, max_outputs: int | None) -> tuple[object, ...]:
     """Return a key that is equal for policies with the same epsilons, whatever their labels are."""
+    if len(policy.domain) > LARGEST_DENSE:
+        return policy, max_outputs
     matrix = policy.epsilon_matrix()
     return matrix.codes.tobytes(), matrix.unit, matrix.table, max_outputs
 
@@ -208,7 +225,7 @@ def _best_factor(policy: PairwisePolicy, deadline: Deadline, max_outputs: int | 
         with suppress(NoAnswer):
             if candidate.compared:
                 options.append(candidate.build())
-    options = [one for one in options if can_be_factor(one) and one.outputs <= (max_outputs or math.inf)]
+    options = [one for one in options if can_be_component(one) and one.outputs <= (max_outputs or math.inf)]
     best = min(options, key=lambda one: one.risk(1), default=None)
     # For two values, one of the candidates is optimal.
     bound = math.inf if len(policy.domain) == 2 else least_risk(policy)

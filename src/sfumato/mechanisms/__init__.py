@@ -54,6 +54,8 @@ if not TYPE_CHECKING:  # type checkers re-export the names of a starred import o
 from sfumato.mechanisms.base import LARGEST_MATRIX as LARGEST_MATRIX, surrogate_of as surrogate_of
 from sfumato.mechanisms.candidates import LARGEST_TABLE as LARGEST_TABLE
 from sfumato.mechanisms.channel import Channel as Channel
+from sfumato.mechanisms.components import can_be_component as can_be_component
+from sfumato.mechanisms.cyclic.designs import LARGEST_OUTPUTS as LARGEST_OUTPUTS
 from sfumato.mechanisms.draws import (
     BitDraws as BitDraws,
     Decision as Decision,
@@ -81,7 +83,6 @@ from sfumato.mechanisms.high_low.sizes import best_high_low_mixture as best_high
 from sfumato.mechanisms.kernels import write_thresholds as write_thresholds
 from sfumato.mechanisms.kernels.base import Kernel as Kernel
 from sfumato.mechanisms.memoized.mechanism import check_lifetime as check_lifetime, permanent_pair as permanent_pair
-from sfumato.mechanisms.product.mechanism import can_be_factor as can_be_factor
 from sfumato.mechanisms.provenance import (
     is_library_format as is_library_format,
     is_library_mechanism as is_library_mechanism,
@@ -101,6 +102,7 @@ from sfumato.mechanisms.reports.columns import (
 from sfumato.mechanisms.secret.base import information as information
 from sfumato.mechanisms.split_mix import ranks as ranks, split_mix_keys as split_mix_keys
 from sfumato.mechanisms.table.alias import TOTAL as TOTAL, TOTAL_BITS as TOTAL_BITS
+from sfumato.mechanisms.tightest import candidate_columns as candidate_columns
 from sfumato.mechanisms.unary.mechanism import (
     IndependentBits as IndependentBits,
     has_independent_steps as has_independent_steps,

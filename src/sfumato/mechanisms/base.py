@@ -27,7 +27,7 @@ from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
 from sfumato.mechanisms.provenance import is_library_class
 from sfumato.mechanisms.registry import class_named, estimator_for, format_for, mechanism_classes
 from sfumato.mechanisms.reports.base import ReportFormat
-from sfumato.policy import Policy
+from sfumato.policy import Policy, TightestConstraint
 
 if TYPE_CHECKING:
     from sfumato.mechanisms.estimators.base import Estimator
@@ -275,6 +275,25 @@ class Mechanism(ABC):
         Iterator of tuple or None
             Pairs (report, likelihoods), where ``likelihoods[x]`` is Q(report | x) times a factor that does not depend
             on x, in domain order. None if no short list is known, so that an audit has to check all reports.
+        """
+        return None
+
+    def tightest(self, policy: Policy) -> tuple[int, TightestConstraint] | None:  # noqa: ARG002
+        """Return the report that comes closest to violating a policy, with the rule in question, or None.
+
+        Override this method if both follow from the structure of the mechanism and of the policy, without the
+        likelihoods of all values, as for a :class:`Product` policy over very many values.
+
+        Parameters
+        ----------
+        policy
+            The policy that the mechanism is audited against.
+
+        Returns
+        -------
+        tuple or None
+            The report and its tightest constraint, decided exactly. None if no such shortcut is known, so that an audit
+            compares the likelihoods of all values.
         """
         return None
 

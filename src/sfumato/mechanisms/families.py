@@ -27,6 +27,7 @@ from sfumato.mechanisms.nested_cyclic import *
 from sfumato.mechanisms.composed_subsets import *
 from sfumato.mechanisms.product import *
 from sfumato.mechanisms.memoized import *
+from sfumato.mechanisms.sampled_parts import *
 # isort: on
 
 for _family in [value for value in vars().values() if isinstance(value, Family)]:

@@ -50,8 +50,8 @@ class Product(PairwisePolicy):
     Notes
     -----
     The policy requires Q(y|x) ≤ e^E·Q(y|x') with E = Σᵢ Eᵢ[xᵢ,xᵢ'] for all values x, x' and every output y, where Eᵢ is
-    the epsilon of attribute i. No limit in one attribute is no limit for the pair. The rules of pairs that differ in
-    one attribute imply all others, because changing one attribute after the other is a path. Effective epsilons are
+    the epsilon of attribute i. A pair without a limit in one attribute has none. The rules of pairs that differ in one
+    attribute imply all others, because changing one attribute after the other is a path. Effective epsilons are
     therefore sums too. No method needs a matrix over all values.
 
     A mechanism that reports one randomly drawn attribute, under its policy, obeys the product too, and so does one that
@@ -349,17 +349,17 @@ def _read_weights(factors: Mapping[str, Domain], weights: Mapping[str, Any] | No
     if weights is None:
         return dict.fromkeys(factors, Fraction(1, len(factors)))
     must = f"name each of the attributes {', '.join(map(repr, factors))}"
-    given = read_mapping(weights, "Product.split", "weights", must)
-    if set(given) != set(factors):
-        raise InvalidInput("Product.split", "weights", must, sorted(map(str, given)))
+    entries = read_mapping(weights, "Product.split", "weights", must)
+    if set(entries) != set(factors):
+        raise InvalidInput("Product.split", "weights", must, sorted(map(str, entries)))
     exact: dict[str, Fraction] = {}
     for name in factors:
         try:
-            exact[name] = exact_fraction(given[name])
+            exact[name] = exact_fraction(entries[name])
         except (TypeError, ValueError, ArithmeticError):
             exact[name] = Fraction(0)
         if exact[name] <= 0:
-            raise InvalidInput("Product.split", f"the weight of {name!r}", "be a positive number", given[name])
+            raise InvalidInput("Product.split", f"the weight of {name!r}", "be a positive number", entries[name])
     total = sum(exact.values())
     return {name: weight / total for name, weight in exact.items()}
 

@@ -30,6 +30,7 @@ __all__ = [
     "ScoreMarginal",
     "SummedMarginal",
     "along_axes",
+    "axes_of_factors",
     "checked_axes",
     "kept_axes",
     "kronecker",
@@ -363,6 +364,22 @@ def kept_axes(array: Floats, shape: Sequence[int], axes: Sequence[int]) -> Float
     """Return an array in row-major order, summed over all axes but some, which are in ascending order."""
     others = tuple(axis for axis in range(len(shape)) if axis not in axes)
     return np.asarray(array.reshape(shape).sum(axis=others).reshape(-1))
+
+
+def axes_of_factors(shape: Sequence[int], sizes: Sequence[int]) -> list[list[int]] | None:
+    """Return the axes of a shape that each factor covers, or None if the sizes are not products of runs of axes."""
+    runs: list[list[int]] = []
+    axis = 0
+    for number, size in enumerate(sizes):
+        run, product = [], 1
+        while axis < len(shape) and (product < size or shape[axis] == 1 or number == len(sizes) - 1):
+            run.append(axis)
+            product *= shape[axis]
+            axis += 1
+        if product != size:
+            return None
+        runs.append(run)
+    return runs
 
 
 def checked_axes(shape: Sequence[int], axes: Sequence[int], size: int) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from sfumato.mechanisms.estimators.marginals import (
     FactoredMarginal,
     MarginalEstimator,
     along_axes,
+    axes_of_factors,
     checked_axes,
     kronecker,
 )
@@ -121,22 +122,6 @@ class ProductEstimator(LeastSquaresEstimator):
 
     def score_bounds(self) -> tuple[Floats, Floats]:
         return reduce(_product_bounds, self._bounds)
-
-
-def axes_of_factors(shape: Sequence[int], sizes: Sequence[int]) -> list[list[int]] | None:
-    """Return the axes of a shape that each factor covers, or None if the sizes are not products of runs of axes."""
-    runs: list[list[int]] = []
-    axis = 0
-    for number, size in enumerate(sizes):
-        run, product = [], 1
-        while axis < len(shape) and (product < size or shape[axis] == 1 or number == len(sizes) - 1):
-            run.append(axis)
-            product *= shape[axis]
-            axis += 1
-        if product != size:
-            return None
-        runs.append(run)
-    return runs
 
 
 def _by_value(array: Floats, size: int) -> Floats:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,12 +10,11 @@ import numpy.typing as npt
 from sfumato._core import Integers
 from sfumato.mechanisms.kernels.base import Kernel
 from sfumato.mechanisms.kernels.compile import Words
+from sfumato.mechanisms.kernels.components import ComponentRun
 from sfumato.mechanisms.product.mechanism import ProductMechanism
 from sfumato.mechanisms.registry import kernel_for
 
 __all__ = ["build"]
-
-_NO_WORDS = np.empty(0, np.uint64)
 
 
 def build(mechanism: ProductMechanism) -> Kernel:
@@ -33,31 +31,6 @@ def build(mechanism: ProductMechanism) -> Kernel:
     )
 
 
-@dataclass(frozen=True)
-class _Factor:
-    """The kernel of a factor with the coordinates, frames and reports of a chunk."""
-
-    kernel: Kernel
-    values: npt.NDArray[np.int64]
-    words: Words
-    reports: npt.NDArray[Any]
-
-    def run(self, start: int, stop: int, auxiliary: Words) -> int:
-        """Write the reports of some values; return the number of auxiliary words that they need."""
-        width = self.kernel.frame_bytes // self.kernel.word.itemsize
-        words, reports = self.words[start * width : stop * width], self.reports[start:stop]
-        return int(self.kernel.function(self.values[start:stop], words, auxiliary, reports, self.kernel.parameters))
-
-    def exceptions(self, start: int, stop: int) -> list[int]:
-        """Write the reports of some values; return the values that need auxiliary words, whose reports are wrong."""
-        if self.run(start, stop, _NO_WORDS) == 0:
-            return []
-        if stop - start == 1:
-            return [start]
-        middle = (start + stop) // 2
-        return self.exceptions(start, middle) + self.exceptions(middle, stop)
-
-
 def _run(values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt.NDArray[Any], parameters: Any) -> int:
     """Write the reports of all values to ``out``; return the number of auxiliary words read.
 
@@ -68,8 +41,7 @@ def _run(values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt
     frames = words.view(np.uint8).reshape(len(values), -1)
     factors, offset = [], 0
     for kernel, coordinates in zip(kernels, _coordinates(values, sizes), strict=True):
-        of_factor = np.ascontiguousarray(frames[:, offset : offset + kernel.frame_bytes]).reshape(-1).view(kernel.word)
-        factors.append(_Factor(kernel, coordinates, of_factor, np.empty(len(values), kernel.dtype)))
+        factors.append(ComponentRun.of(kernel, coordinates, frames[:, offset : offset + kernel.frame_bytes]))
         offset += kernel.frame_bytes
     position = 0
     for i in sorted({i for factor in factors for i in factor.exceptions(0, len(values))}):
@@ -83,10 +55,9 @@ def _run(values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt
 
 
 def _coordinates(values: npt.NDArray[np.int64], sizes: tuple[int, ...]) -> list[Integers]:
-    """Return the coordinates of values, as read-only arrays, the type for which kernels are compiled."""
+    """Return the coordinates of values."""
     coordinates = []
     for size in reversed(sizes):
         values, coordinate = np.divmod(values, size)
-        coordinate.setflags(write=False)
         coordinates.append(coordinate)
     return coordinates[::-1]

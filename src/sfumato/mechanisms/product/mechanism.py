@@ -14,25 +14,26 @@ import numpy as np
 from sfumato._core import Epsilon, Floats, quantity, read_list
 from sfumato.domain import Domain, checked_domain
 from sfumato.errors import Description, InvalidInput
-from sfumato.mechanisms.base import LARGEST_MATRIX, SURROGATE_VALUES, Finished, Mechanism
+from sfumato.mechanisms.base import LARGEST_MATRIX, Finished, Mechanism
+from sfumato.mechanisms.components import COMPONENTS, can_be_component, numbered, small
 from sfumato.mechanisms.cyclic.designs import LARGEST_OUTPUTS
-from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.draws import Draws, Field, Layout
-from sfumato.mechanisms.estimators.marginals import kronecker
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.estimators.marginals import axes_of_factors, kronecker
 from sfumato.mechanisms.part_documents import part_documents, read_parts
 from sfumato.mechanisms.product.ratios import worst_reports
-from sfumato.mechanisms.provenance import is_library_mechanism
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
-from sfumato.mechanisms.table.mechanism import TableMechanism
-from sfumato.policy import LARGEST_DENSE, PairwisePolicy, Policy
+from sfumato.mechanisms.tightest import tightest_report
+from sfumato.policy import (
+    LARGEST_DENSE,
+    UNCONSTRAINED,
+    PairwisePolicy,
+    Policy,
+    Product,
+    TightestConstraint,
+    Uniform,
+)
 
-__all__ = ["ProductMechanism", "can_be_factor"]
+__all__ = ["ProductMechanism"]
 
-#: Mechanisms that a factor may have, by name. Their samplers make one decision per field of their layouts, always.
-_KINDS: dict[str, type[Mechanism]] = {
-    kind.name: kind for kind in (RandomizedResponse, HadamardResponse, CyclicDesign, TableMechanism)
-}
 #: Maximum number of outputs, over all values, up to which an audit reads the sampler for every value of every factor.
 _MOST_READ = 200_000
 
@@ -90,8 +91,8 @@ class ProductMechanism(Mechanism):
             got = Description(quantity(len(mechanisms), "mechanism"))
             raise InvalidInput(subject, "factors", "be two or more mechanisms", got)
         for number, factor in enumerate(mechanisms):
-            if not can_be_factor(factor):
-                kinds = ", ".join(kind.__name__ for kind in _KINDS.values())
+            if not can_be_component(factor):
+                kinds = ", ".join(kind.__name__ for kind in COMPONENTS.values())
                 raise InvalidInput(subject, f"factor {number}", f"be of one of the classes {kinds}", factor)
             if len(factor.domain) < 2:
                 raise InvalidInput(subject, f"factor {number}", "be over at least two values", factor)
@@ -99,7 +100,7 @@ class ProductMechanism(Mechanism):
         if math.prod(self.sizes) != len(domain):
             must = f"have sizes whose product is {len(domain)}, the number of values"
             raise InvalidInput(subject, "factors", must, Description(f"the sizes {self.sizes}"))
-        self.factors = tuple(map(_numbered, mechanisms))
+        self.factors = tuple(map(numbered, mechanisms))
         self.radices = tuple(factor.outputs for factor in self.factors)
         if self.outputs > LARGEST_OUTPUTS:
             must = f"have at most {LARGEST_OUTPUTS:,} reports together"
@@ -163,7 +164,7 @@ class ProductMechanism(Mechanism):
         return map(int, np.ravel_multi_index(diagonal, self.sizes))
 
     def audit_surrogate(self) -> ProductMechanism:
-        factors = [_small(factor) for factor in self.factors[:2]]
+        factors = [small(factor) for factor in self.factors[:2]]
         return ProductMechanism(Domain.range(math.prod(len(factor.domain) for factor in factors)), factors)
 
     # -- the stated law --------------------------------------------------------------------------------------
@@ -181,6 +182,64 @@ class ProductMechanism(Mechanism):
             return None
         digits = worst_reports(self.factors, policy)
         return None if digits is None else iter([self._column(digits)])
+
+    def tightest(self, policy: Policy) -> tuple[int, TightestConstraint] | None:
+        if isinstance(policy, Product):
+            return self._tightest_of_sum(policy)
+        if isinstance(policy, Uniform) and len(self.domain) > LARGEST_DENSE:
+            # Ratios multiply, so the most different values differ most in every coordinate.
+            worst = [tightest_report(factor, Uniform(factor.domain, 0)) for factor in self.factors]
+            return self._joined(policy, worst, list(range(len(worst))))
+        return None
+
+    def _tightest_of_sum(self, policy: Product) -> tuple[int, TightestConstraint] | None:
+        """Return the report and the rule that comes closest to being violated, if each factor has its attributes.
+
+        The excess of a pair is the sum of the excesses of its coordinates. So all coordinates that violate their
+        policies do so together, and otherwise the coordinate of greatest excess is the worst by itself.
+        """
+        runs = axes_of_factors(policy.domain.shape, self.sizes)
+        if runs is None:
+            return None
+        names = list(policy.policies)
+        parts = [policy.project([names[axis] for axis in run]) for run in runs]
+        worst = [tightest_report(factor, part) for factor, part in zip(self.factors, parts, strict=True)]
+        constrained = [number for number, (_, rule) in enumerate(worst) if rule.names is not None]
+        if not constrained:
+            return 0, UNCONSTRAINED
+        violated = [number for number in constrained if worst[number][1].violated]
+        return self._joined(
+            policy, worst, violated or [max(constrained, key=lambda number: worst[number][1].rank)], parts
+        )
+
+    def _joined(
+        self,
+        policy: Product | Uniform,
+        worst: Sequence[tuple[int, TightestConstraint]],
+        chosen: Sequence[int],
+        parts: Sequence[PairwisePolicy] | None = None,
+    ) -> tuple[int, TightestConstraint]:
+        """Return the report whose chosen digits are the worst ones, and the rule of the values that they compare."""
+        report, left, right, epsilon = 0, Fraction(1), Fraction(1), Epsilon(0)
+        values: tuple[list[int], list[int]] = ([], [])
+        for number, factor in enumerate(self.factors):
+            digit, rule = worst[number]
+            if number in chosen:
+                assert rule.names is not None
+                of_factor = factor.domain if parts is None else parts[number].domain
+                places = [of_factor.index(name) for name in rule.names]
+                left, right, epsilon = left * rule.left, right * rule.right, epsilon + rule.epsilon
+            else:
+                # Both values have the first coordinate here, and any report that is possible for it.
+                digit = next(y for y in factor.reports() if factor.probability(y, 0))
+                places = [0, 0]
+                left, right = (side * factor.probability(digit, 0) for side in (left, right))
+            report = report * factor.outputs + digit
+            for value, place in zip(values, places, strict=True):
+                value.append(place)
+        first, second = (policy.domain.label(int(np.ravel_multi_index(value, self.sizes))) for value in values)
+        limit = policy.epsilon if isinstance(policy, Uniform) else epsilon
+        return report, TightestConstraint.of(left, right, limit, (first, second))
 
     def _column(self, digits: Sequence[int]) -> tuple[int, list[Fraction]]:
         """Return the report with these digits and the likelihoods of all values."""
@@ -217,32 +276,4 @@ class ProductMechanism(Mechanism):
         if set(parameters) != {"kinds", "kind"} or not all(isinstance(part, list) for part in parameters.values()):
             keys = sorted(parameters)
             raise InvalidInput("ProductMechanism", "parameters", "have the lists kinds and kind, and no others", keys)
-        return cls(domain, read_parts("ProductMechanism", "factor", parameters, _KINDS))
-
-
-def can_be_factor(mechanism: object) -> bool:
-    """Return whether a product may have this mechanism as a factor."""
-    # The sampler of a subclass from elsewhere may differ.
-    is_table = isinstance(mechanism, TableMechanism) and is_library_mechanism(mechanism)
-    return is_table or type(mechanism) in _KINDS.values()
-
-
-def _numbered(factor: Mechanism) -> Mechanism:
-    """Return a factor over numbered values, as a spec describes it; every table is a plain table."""
-    values = Domain.range(len(factor.domain))
-    if isinstance(factor, TableMechanism) and type(factor) is not TableMechanism:
-        return TableMechanism(values, factor.weights, design_prior=factor.design_prior)
-    return factor if factor.domain == values else type(factor).from_parameters(values, factor.parameters())
-
-
-def _small(factor: Mechanism) -> Mechanism:
-    """Return a factor of the same class with few values and outputs."""
-    if not isinstance(factor, TableMechanism):
-        surrogate = factor.audit_surrogate()
-        assert surrogate is not None
-        return surrogate
-    if factor.outputs <= SURROGATE_VALUES and len(factor.domain) <= SURROGATE_VALUES:
-        return factor
-    rows = factor.weights[:SURROGATE_VALUES]
-    columns = np.unique(np.linspace(0, factor.outputs, SURROGATE_VALUES, endpoint=False).astype(np.intp))
-    return TableMechanism(Domain.range(len(rows)), np.add.reduceat(rows, columns, axis=1))
+        return cls(domain, read_parts("ProductMechanism", "factor", parameters, COMPONENTS))

@@ -1,0 +1,433 @@
+"""Sampled parts: every person reports one randomly drawn part of a value, such as one attribute or a pair of them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from sfumato._core import Epsilon, Floats, Integers, exact_fraction, quantity
+from sfumato.domain import Domain, checked_domain, read_mapping
+from sfumato.errors import Description, InvalidInput
+from sfumato.mechanisms.base import Finished, Mechanism
+from sfumato.mechanisms.components import COMPONENTS, can_be_component, numbered, small
+from sfumato.mechanisms.cyclic.designs import LARGEST_OUTPUTS
+from sfumato.mechanisms.draws import Draws, Field, Layout
+from sfumato.mechanisms.part_documents import part_documents, read_parts
+from sfumato.mechanisms.product.mechanism import ProductMechanism
+from sfumato.mechanisms.sampled_parts.restriction import policy_of_part
+from sfumato.mechanisms.tightest import tightest_report
+from sfumato.policy import UNCONSTRAINED, PairwisePolicy, Policy, Product, TightestConstraint
+
+__all__ = ["SampledParts"]
+
+#: Mechanisms that a part may have, by name.
+_KINDS: dict[str, type[Mechanism]] = {**COMPONENTS, ProductMechanism.name: ProductMechanism}
+#: Maximum sum of the integer weights, because an audit follows every outcome of the choice.
+_LARGEST_TOTAL = 2**16
+#: Maximum number of outputs times parts, over all values, up to which an audit reads the sampler for every attribute.
+_MOST_READ = 100_000
+#: Bits of the frame that choose the part.
+_CHOICE_BITS = 32
+
+
+class SampledParts(Mechanism):
+    """Sampled parts: draw one part of the value, independently of the value, and report it with its own mechanism.
+
+    A part is one attribute of a product, or several attributes together. Which part a person reports reveals nothing,
+    because it is drawn without looking at the value. So every part may be reported at the full level of its policy: a
+    person who reports one of two attributes at ε = 1 has ε = 1, not 2.
+
+    Parameters
+    ----------
+    domain
+        The values: a product of attributes, from ``Domain.product``.
+    parts
+        The mechanism of each part. A key is the name of an attribute, or a tuple of names in the order of the domain.
+        A mechanism is over the values of its attribute, or over all combinations of its attributes in row-major order:
+        a :class:`RandomizedResponse`, :class:`HadamardResponse`, :class:`CyclicDesign`, a table of the library, or a
+        :class:`ProductMechanism`. Only the numbers of its values matter, not the labels. Together, the parts have at
+        most 2^22 reports.
+    weights
+        Positive number per part, in any unit and in the order of ``parts``, or by key; only ratios matter. A part is
+        drawn with probability proportional to its weight, exactly. The default is equal weights.
+
+    Notes
+    -----
+    A report is one index: the reports of the first part, then those of the second part, and so on. The likelihood of a
+    report of part c is πᶜ·Qᶜ(y|xᶜ), with the probability πᶜ of the part and the attributes xᶜ of the value that belong
+    to it. The factor πᶜ cancels in every ratio. The mechanism therefore obeys a policy on pairs if and only if the
+    mechanism of every part obeys the policy of its attributes: the smallest level between values with these attributes.
+    Under a :class:`Product` policy, this is the sum over the attributes of the part.
+
+    The sampler draws the part first. It then runs the mechanisms of all parts up to the chosen one, and reports the
+    last. Clients and kernels thus read fixed bits of the frame in every part.
+
+    The reports determine the marginals of the parts, and sums of them, but not the joint distribution of attributes
+    that no part has together. The proof is in ``docs/proofs/sampled-parts.md``.
+
+    Examples
+    --------
+    >>> import sfumato as sf
+    >>> people = sf.Domain.product(sex=["f", "m"], age=range(4))
+    >>> mechanism = sf.mechanisms.SampledParts(
+    ...     people,
+    ...     {
+    ...         "sex": sf.mechanisms.RandomizedResponse(sf.Domain.range(2), 1),
+    ...         "age": sf.mechanisms.RandomizedResponse(sf.Domain.range(4), 1),
+    ...     },
+    ...     weights=[1, 2],
+    ... )
+    >>> mechanism.outputs, mechanism.probabilities
+    (6, (Fraction(1, 3), Fraction(2, 3)))
+    >>> sf.audit(mechanism, sf.Uniform(people, 1)).holds
+    True
+    """
+
+    name = "sampled-parts"
+
+    def __init__(
+        self,
+        domain: Domain,
+        parts: Mapping[Any, Mechanism],
+        weights: Sequence[Any] | Mapping[Any, Any] | None = None,
+    ) -> None:
+        subject = "SampledParts"
+        self.domain = checked_domain(subject, domain)
+        if not domain.factors:
+            hint = "Build the domain with Domain.product(...)."
+            raise InvalidInput(subject, "domain", "be a product of attributes", domain, hint=hint)
+        must = "be a mapping from one or more attributes to mechanisms"
+        mechanisms = read_mapping(parts, subject, "parts", must)
+        if not mechanisms:
+            raise InvalidInput(subject, "parts", must, parts)
+        keys = list(mechanisms)
+        self.axes = tuple(_read_key(domain, key) for key in keys)
+        if len(set(self.axes)) < len(keys):
+            raise InvalidInput(subject, "parts", "name each set of attributes once", keys)
+        for key, axes, mechanism in zip(keys, self.axes, mechanisms.values(), strict=True):
+            _check_part(domain, key, axes, mechanism)
+        self.parts = tuple(map(_numbered, mechanisms.values()))
+        self.weights = _read_weights(keys, weights)
+        self.total = sum(self.weights)
+        #: First report of each part, then the number of all reports.
+        self.offsets = (0, *itertools.accumulate(part.outputs for part in self.parts))
+        if self.outputs > LARGEST_OUTPUTS:
+            must = f"have at most {LARGEST_OUTPUTS:,} reports together"
+            raise InvalidInput(subject, "parts", must, Description(f"{self.outputs:,} reports"))
+        frames = itertools.accumulate((part.layout.frame_bits for part in self.parts), initial=_CHOICE_BITS)
+        #: Position in the frame of the first bit of each part, then the length of the frame.
+        self.frame_offsets = tuple(frames)
+        fields = [
+            Field(field.start + offset, field.step, field.width)
+            for part, offset in zip(self.parts, self.frame_offsets, strict=False)
+            for field in part.layout.numbers
+        ]
+        self.layout = Layout(self.frame_offsets[-1], (Field.number(0, _CHOICE_BITS), *fields))
+
+    @property
+    def probabilities(self) -> tuple[Fraction, ...]:
+        """Probability of each part, in the order of the parts."""
+        return tuple(Fraction(weight, self.total) for weight in self.weights)
+
+    @property
+    def names(self) -> tuple[tuple[str, ...], ...]:
+        """Attribute names of each part."""
+        names = list(self.domain.factors)
+        return tuple(tuple(names[axis] for axis in axes) for axes in self.axes)
+
+    # -- the sampler -----------------------------------------------------------------------------------------
+
+    def start(self, x: int) -> tuple[int, int, int, Any]:
+        return x, -1, 0, None
+
+    def step(self, state: tuple[int, int, int, Any], draws: Draws) -> tuple[int, int, int, Any] | Finished:
+        """Run one step of the sampler; :meth:`sample` calls it until it returns :class:`Finished`.
+
+        Parameters
+        ----------
+        state
+            The value, the part that was drawn (-1 before), the part whose mechanism runs, and its sampler state.
+        draws
+            The source of random decisions.
+
+        Returns
+        -------
+        tuple or Finished
+            The next state, or ``Finished(report)``.
+        """
+        x, chosen, number, inner = state
+        if chosen < 0:
+            return x, self.part_of(draws.below(self.total)), 0, self.parts[0].start(self.projected(x, 0))
+        following = self.parts[number].step(inner, draws)
+        if not isinstance(following, Finished):
+            return x, chosen, number, following
+        if number == chosen:
+            return Finished(self.offsets[number] + following.report)
+        return x, chosen, number + 1, self.parts[number + 1].start(self.projected(x, number + 1))
+
+    def part_of(self, place: int) -> int:
+        """Return the part of a number below the sum of the weights.
+
+        Parameters
+        ----------
+        place
+            A number from 0 to ``total - 1``.
+
+        Returns
+        -------
+        int
+            The number of the part.
+        """
+        return int(np.searchsorted(self._bounds, place, side="right"))
+
+    @cached_property
+    def _bounds(self) -> Integers:
+        """The sums of the weights up to each part."""
+        return np.cumsum(self.weights)
+
+    def projected(self, x: int, number: int) -> int:
+        """Return the index of a value among the values of a part.
+
+        Parameters
+        ----------
+        x
+            Index of the value in the domain.
+        number
+            The number of the part.
+
+        Returns
+        -------
+        int
+            The index of the value's attributes in row-major order.
+        """
+        axes, shape = self.axes[number], self.domain.shape
+        places = np.unravel_index(x, shape)
+        return int(np.ravel_multi_index([places[axis] for axis in axes], [shape[axis] for axis in axes]))
+
+    def representatives(self) -> Iterable[int]:
+        # Values that together have every index of every attribute.
+        shape = self.domain.shape
+        diagonal = [np.arange(max(shape)) % size for size in shape]
+        if self.outputs * max(shape) * len(self.parts) > _MOST_READ:
+            return ()
+        return map(int, np.ravel_multi_index(diagonal, shape))
+
+    def audit_surrogate(self) -> SampledParts:
+        parts = [_small(part) for part in self.parts[:2]]
+        names = ("a", "b")[: len(parts)]
+        factors = {name: Domain.range(len(part.domain)) for name, part in zip(names, parts, strict=True)}
+        # A product has two factors or more; the last attribute belongs to no part if there is only one.
+        domain = Domain.product(**factors, **({} if len(parts) > 1 else {"rest": Domain.range(2)}))
+        return SampledParts(domain, dict(zip(names, parts, strict=True)), self.weights[: len(parts)])
+
+    # -- the stated law --------------------------------------------------------------------------------------
+
+    @property
+    def outputs(self) -> int:
+        return self.offsets[-1]
+
+    def split_report(self, report: int) -> tuple[int, int]:
+        """Return the part of a report, and the report of its mechanism.
+
+        Parameters
+        ----------
+        report
+            A report of this mechanism.
+
+        Returns
+        -------
+        tuple of int
+            The number of the part, and the report of the part's mechanism.
+        """
+        number = int(np.searchsorted(self.offsets, report, side="right")) - 1
+        return number, report - self.offsets[number]
+
+    def probability(self, report: int, x: int) -> Fraction:
+        number, y = self.split_report(report)
+        return self.probabilities[number] * self.parts[number].probability(y, self.projected(x, number))
+
+    def tightest(self, policy: Policy) -> tuple[int, TightestConstraint] | None:
+        if not isinstance(policy, Product):
+            return None
+        names, worst = list(policy.policies), (0, UNCONSTRAINED)
+        for number, (axes, part) in enumerate(zip(self.axes, self.parts, strict=True)):
+            report, rule = tightest_report(part, policy.project([names[axis] for axis in axes]))
+            candidates = [self._lifted(policy, number, report, rule)] if rule.names is not None else []
+            # Values that differ only in attributes outside the part have equal likelihoods.
+            others = [axis for axis in range(len(names)) if axis not in axes]
+            candidates += [self._equal(policy, number, axis) for axis in others if len(policy[names[axis]].domain) > 1]
+            for candidate in candidates:
+                if worst[1].names is None or candidate[1].rank > worst[1].rank:
+                    worst = candidate
+        return worst
+
+    def _lifted(
+        self, policy: Product, number: int, report: int, rule: TightestConstraint
+    ) -> tuple[int, TightestConstraint]:
+        """Return the rule of a part as one of two values that agree outside the part."""
+        assert rule.names is not None
+        axes, shape = self.axes[number], self.domain.shape
+        several = len(axes) > 1
+        labels = []
+        for name in rule.names:
+            places = [0] * len(shape)
+            for axis, label in zip(axes, name if several else [name], strict=True):  # type: ignore[call-overload]
+                places[axis] = list(policy.policies.values())[axis].domain.index(label)
+            labels.append(policy.domain.label(int(np.ravel_multi_index(places, shape))))
+        share = self.probabilities[number]
+        sides = (share * rule.left, share * rule.right)
+        return self.offsets[number] + report, TightestConstraint.of(*sides, rule.epsilon, (labels[0], labels[1]))
+
+    def _equal(self, policy: Product, number: int, axis: int) -> tuple[int, TightestConstraint]:
+        """Return the rule of the closest two values that differ in one attribute outside a part."""
+        epsilon, pair = list(policy.policies.values())[axis].least
+        places = [[place if other == axis else 0 for other in range(len(self.domain.shape))] for place in pair]
+        first, second = (policy.domain.label(int(np.ravel_multi_index(each, self.domain.shape))) for each in places)
+        part = self.parts[number]
+        report = next(y for y in part.reports() if part.probability(y, 0))
+        likelihood = self.probabilities[number] * part.probability(report, 0)
+        return self.offsets[number] + report, TightestConstraint.of(likelihood, likelihood, epsilon, (first, second))
+
+    def worst_columns(self, policy: Policy) -> Iterator[tuple[int, list[Fraction]]] | None:
+        if not isinstance(policy, PairwisePolicy):
+            return None
+        restricted = [policy_of_part(policy, self.domain.shape, axes) for axes in self.axes]
+        if any(part is None for part in restricted):
+            return None
+        return self._worst_columns([part for part in restricted if part is not None])
+
+    def _worst_columns(self, policies: Sequence[PairwisePolicy]) -> Iterator[tuple[int, list[Fraction]]]:
+        """Yield the worst report of each part with the likelihoods of all values."""
+        for number, (axes, part, policy) in enumerate(zip(self.axes, self.parts, policies, strict=True)):
+            report, _ = tightest_report(part, policy)
+            share = self.probabilities[number]
+            of_part = [share * part.probability(report, x) for x in range(len(part.domain))]
+            shape = self.domain.shape
+            sizes = [size if axis in axes else 1 for axis, size in enumerate(shape)]
+            places = np.broadcast_to(np.arange(len(of_part)).reshape(sizes), shape)
+            yield self.offsets[number] + report, [of_part[place] for place in places.reshape(-1).tolist()]
+
+    def classical_epsilon(self) -> Epsilon | None:
+        levels = [level for part in self.parts if (level := part.classical_epsilon()) is not None]
+        return max(levels) if len(levels) == len(self.parts) else None
+
+    def guess_probability(self) -> Fraction:
+        # Values with the same attributes in the part are equally likely, so one of them is guessed.
+        of_parts = (
+            share * part.guess_probability() * len(part.domain)
+            for share, part in zip(self.probabilities, self.parts, strict=True)
+        )
+        return sum(of_parts, Fraction(0)) / len(self.domain)
+
+    def matrix(self) -> Floats:
+        entries = len(self.domain) * self.outputs
+        if entries > 10**7:
+            return super().matrix()  # raises an error
+        shape = self.domain.shape
+        columns = []
+        for axes, part, share in zip(self.axes, self.parts, self.probabilities, strict=True):
+            sizes = [size if axis in axes else 1 for axis, size in enumerate(shape)]
+            of_part = part.matrix().reshape(*sizes, -1) * float(share)
+            columns.append(np.broadcast_to(of_part, (*shape, part.outputs)).reshape(len(self.domain), -1))
+        return np.concatenate(columns, axis=1)
+
+    # -- the spec --------------------------------------------------------------------------------------------
+
+    def parameters(self) -> dict[str, Any]:
+        parts = [list(axes) for axes in self.axes]
+        return {"parts": parts, "weights": list(self.weights), **part_documents(self.parts)}
+
+    @classmethod
+    def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> SampledParts:
+        keys = {"parts", "weights", "kinds", "kind"}
+        if set(parameters) != keys or not all(isinstance(part, list) for part in parameters.values()):
+            got = sorted(parameters)
+            raise InvalidInput("SampledParts", "parameters", f"have the lists {', '.join(sorted(keys))}", got)
+        mechanisms = read_parts("SampledParts", "part", parameters, _KINDS)
+        parts, weights = parameters["parts"], parameters["weights"]
+        names = list(checked_domain("SampledParts", domain).factors)
+        if not len(parts) == len(weights) == len(mechanisms):
+            must = "have one entry per part in parts, weights and kind"
+            raise InvalidInput("SampledParts", "parameters", must, parameters)
+        for axes in parts:
+            if not isinstance(axes, list) or not all(type(axis) is int and 0 <= axis < len(names) for axis in axes):
+                raise InvalidInput("SampledParts", "parts", f"be lists of integers in 0 … {len(names) - 1}", axes)
+        chosen = [tuple(names[axis] for axis in axes) for axes in parts]
+        if len(set(chosen)) < len(chosen) or not all(type(weight) is int for weight in weights):
+            must = "name each part once, with an integer weight"
+            raise InvalidInput("SampledParts", "parts and weights", must, (parts, weights))
+        mechanism = cls(domain, dict(zip(chosen, mechanisms, strict=True)), weights)
+        if list(mechanism.weights) != weights:
+            raise InvalidInput("SampledParts", "weights", "be positive integers without a common divisor", weights)
+        return mechanism
+
+
+def _read_key(domain: Domain, key: object) -> tuple[int, ...]:
+    """Return the positions of the attributes of a part, or raise InvalidInput."""
+    names = list(domain.factors)
+    chosen = (key,) if isinstance(key, str) else key
+    must = f"be some of the attributes {', '.join(map(repr, names))}, in this order"
+    if not isinstance(chosen, tuple) or not chosen or not all(name in names for name in chosen):
+        raise InvalidInput("SampledParts", "every part", must, key)
+    axes = tuple(names.index(name) for name in chosen)
+    if list(axes) != sorted(set(axes)):
+        raise InvalidInput("SampledParts", "every part", must, key)
+    return axes
+
+
+def _check_part(domain: Domain, key: object, axes: Sequence[int], mechanism: object) -> None:
+    """Raise InvalidInput if a mechanism cannot report these attributes."""
+    if not (can_be_component(mechanism) or type(mechanism) is ProductMechanism):
+        kinds = ", ".join(kind.__name__ for kind in _KINDS.values())
+        raise InvalidInput("SampledParts", f"the mechanism of {key!r}", f"be of one of the classes {kinds}", mechanism)
+    assert isinstance(mechanism, Mechanism)
+    size = math.prod(domain.shape[axis] for axis in axes)
+    if len(mechanism.domain) != size or size < 2:
+        must = f"be over {quantity(max(size, 2), 'value')}, the combinations of the attributes"
+        got = Description(quantity(len(mechanism.domain), "value"))
+        raise InvalidInput("SampledParts", f"the mechanism of {key!r}", must, got)
+
+
+def _read_weights(keys: Sequence[object], weights: Sequence[Any] | Mapping[Any, Any] | None) -> tuple[int, ...]:
+    """Return integer weights without a common divisor, or raise InvalidInput."""
+    if weights is None:
+        return (1,) * len(keys)
+    must = f"be {quantity(len(keys), 'positive number')}, one per part"
+    if isinstance(weights, Mapping):
+        if set(weights) != set(keys):
+            raise InvalidInput("SampledParts", "weights", must, weights)
+        weights = [weights[key] for key in keys]
+    try:
+        exact = [exact_fraction(weight) for weight in weights]
+    except (TypeError, ValueError, ArithmeticError):
+        raise InvalidInput("SampledParts", "weights", must, weights) from None
+    if len(exact) != len(keys) or min(exact, default=Fraction(0)) <= 0:
+        raise InvalidInput("SampledParts", "weights", must, weights)
+    scale = math.lcm(*(weight.denominator for weight in exact))
+    integers = [int(weight * scale) for weight in exact]
+    divisor = math.gcd(*integers)
+    if sum(integers) // divisor > _LARGEST_TOTAL:
+        hint = "Use weights with small whole numbers, such as 1 and 3."
+        got = Description(f"a sum of {sum(integers) // divisor}")
+        must = f"have a sum of at most {_LARGEST_TOTAL:,} as integers"
+        raise InvalidInput("SampledParts", "weights", must, got, hint=hint)
+    return tuple(weight // divisor for weight in integers)
+
+
+def _numbered(part: Mechanism) -> Mechanism:
+    """Return a part over numbered values."""
+    if isinstance(part, ProductMechanism):
+        values = Domain.range(len(part.domain))
+        return part if part.domain == values else ProductMechanism(values, part.factors)
+    return numbered(part)
+
+
+def _small(part: Mechanism) -> Mechanism:
+    """Return a part of the same class with few values and outputs."""
+    return part.audit_surrogate() if isinstance(part, ProductMechanism) else small(part)
