@@ -692,7 +692,7 @@ def _set(*path: Any) -> Callable[[Any], None]:
     ("change", "error", "culprit"),
     [
         (_set("note", 1), InvalidInput, "document key must be one of .*; got 'note'"),
-        (_set("ledger", 2), UnknownSpec, "version must be 1; got 2"),
+        (_set("ledger", 3), UnknownSpec, "version must be 1 or 2; got 3"),
         (lambda d: d.pop("key"), InvalidInput, "have the key 'key'"),
         (_set("key", "00"), InvalidInput, "key must be lower-case hexadecimal digits of 32 bytes"),
         (_set("releases", {}), InvalidInput, "releases must be a list"),
@@ -806,7 +806,7 @@ def test_a_file_with_releases_that_are_not_known_is_not_overwritten(shared: Path
         with pytest.raises(InvalidInput, match=r"hold only releases that this ledger has.*Send no report"):
             other.save(shared)
     assert shared.read_bytes() == kept
-    newer = {**json.loads(kept), "ledger": 2}
+    newer = {**json.loads(kept), "ledger": 3}
     shared.write_text(json.dumps(newer))
     with pytest.raises(UnknownSpec):
         first.save(shared)

@@ -5,6 +5,7 @@ The collector never imports this package, neither directly nor through another o
 
 from sfumato.device.client import Client, CollectionInfo, Receipt
 from sfumato.device.ledger import Cost, Ledger, Release
+from sfumato.device.ledger_levels import Level
 from sfumato.device.local_priors import EventEstimate, LocalPriors, LocalTotal
 from sfumato.device.privatization import privatize
 from sfumato.device.simulation import Simulation, simulate
@@ -18,6 +19,7 @@ __all__ = [
     "Cost",
     "EventEstimate",
     "Ledger",
+    "Level",
     "LocalPriors",
     "LocalTotal",
     "Receipt",

@@ -16,6 +16,11 @@ consequences:
 - An observer of all reports of one person learns *when* the value changed, whatever the budget.
 - The ledger must be saved before a report is sent. Otherwise a release could happen that no ledger counts.
 
+**Waves.** A memoized mechanism reports about an unchanged value with new randomness in every wave (``answer_wave``).
+Its permanent answer is a release under the lifetime policy, which stays in the ledger. Inside ``Ledger.open``, the
+ledger writes ahead: it stores a permanent answer before it draws a report about it, and a report before it returns it.
+So a process that is killed at any point neither draws a permanent answer again nor two reports for one wave.
+
 **Nothing is spent twice.** Threads may share a ledger. Processes share its file: ``Ledger.open`` admits one process at
 a time, and ``save`` rejects a file with releases that this ledger does not know.
 
@@ -44,8 +49,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import INFINITE, ZERO, Epsilon, check_keys, locked, quantity, replacing
+from sfumato._core import INFINITE, ZERO, Epsilon, check_keys, checked_integer, locked, quantity, replacing
 from sfumato.auditing import Certificate, audit, required_coverage
+from sfumato.device.ledger_levels import Level, levels_of
 from sfumato.device.privatization import privatize
 from sfumato.domain import Domain, checked_domain
 from sfumato.errors import (
@@ -60,7 +66,7 @@ from sfumato.errors import (
     ValueChanged,
     file_error,
 )
-from sfumato.mechanisms import Mechanism, is_library_mechanism
+from sfumato.mechanisms import BitDraws, Draws, Mechanism, MemoizedMechanism, is_library_mechanism
 from sfumato.policy import (
     Anything,
     PairwisePolicy,
@@ -74,12 +80,15 @@ from sfumato.policy import (
     policy_from_dict,
     representatives,
 )
-from sfumato.randomness import Stream, secure
+from sfumato.randomness import AUXILIARY, SecureStream, Stream, WordReader, secure
 
 __all__ = ["Cost", "Ledger", "Release"]
 
-_VERSION = 1
+#: Versions of the document: without and with reports of waves.
+_VERSION, _VERSION_WITH_WAVES = 1, 2
 _KEY_BYTES = 32
+#: Greatest number of a wave.
+_LAST_WAVE = 2**53 - 1
 
 
 @dataclass(frozen=True)
@@ -108,6 +117,9 @@ class Release:
         it. The ledger records it only if ``policy`` is a secret policy that assumes particular distributions, and
         ``classical`` is None. It is None for other releases, if no such epsilon exists, and in ledgers of earlier
         versions, to which :meth:`Ledger.prove` adds it.
+    permanent
+        Whether ``report`` is a permanent answer of a :class:`~sfumato.mechanisms.MemoizedMechanism`, which stays on the
+        device. ``policy`` is then the lifetime policy of all reports about it.
 
     Examples
     --------
@@ -127,6 +139,7 @@ class Release:
     value: str | None = None
     report: bytes | None = None
     hiding: Epsilon | None = None
+    permanent: bool = False
 
     @property
     def worst_case(self) -> Epsilon:
@@ -190,6 +203,16 @@ class Cost:
 
 
 @dataclass(frozen=True)
+class _Wave:
+    """A stored report of one wave, about the permanent answer of the release with the number ``release``."""
+
+    collection: str
+    wave: int
+    release: int
+    report: bytes
+
+
+@dataclass(frozen=True)
 class _Account:
     """A valid account of all releases about one question: ``parts``, one per release, compose to ``total``."""
 
@@ -229,6 +252,8 @@ class Ledger:
     def __init__(self, budget: Policy | Iterable[Policy] | None = None) -> None:
         self._budgets = _read_budgets(budget)
         self._releases: list[Release] = []
+        self._waves: list[_Wave] = []
+        self._path: str | Path | None = None  # file that is open, which is written before each step
         self._key = secure.read(_KEY_BYTES)
         self._one_at_a_time = threading.RLock()  # holds other threads off between the budget check and the charge
 
@@ -285,6 +310,41 @@ class Ledger:
         and the mechanism is not known to satisfy a finite epsilon.
         """
         return sum((self._worst_case(domain) for domain in self._questions()), ZERO)
+
+    def levels(self, domain: Domain) -> tuple[Level, ...]:
+        """Return the level that was spent on each kind of pair of values of a question, and its limit.
+
+        Parameters
+        ----------
+        domain
+            Domain of the question.
+
+        Returns
+        -------
+        tuple of Level
+            One entry per combination of a spent level and a limit of the budget, with an example of its pairs. Empty if
+            the ledger has no release about the question. ``print(*ledger.levels(domain), sep="\\n")`` prints lines such
+            as ``'hiv' against 'none': 1.5 of 2``.
+
+        Raises
+        ------
+        CannotCompose
+            If no policy is known that all releases satisfy together.
+        """
+        spent = self.spent(checked_domain("Ledger.levels", domain))
+        return () if spent is None else levels_of(spent, self._budgets.get(domain))
+
+    @property
+    def protected_total(self) -> Epsilon:
+        """Upper bound on the epsilon of all releases, for the pairs of values that their policies limit.
+
+        Unlike :attr:`total`, it is finite also if a policy allows reports to reveal some values, such as the harmless
+        values of a :class:`HighLow` policy. It adds up the greatest limited level of every question.
+        """
+        limited = (
+            [level.spent for level in self.levels(domain) if level.spent is not None] for domain in self._questions()
+        )
+        return sum((max(levels) for levels in limited if levels), ZERO)
 
     def remaining(self, domain: Domain) -> Epsilon | None:
         """Return the greatest epsilon of classical LDP that one more release about a question may have.
@@ -446,6 +506,135 @@ class Ledger:
             self._releases.append(dataclasses.replace(release, report=report))
             return reports
 
+    def answer_wave(
+        self,
+        collection: str,
+        mechanism: MemoizedMechanism,
+        value: object,
+        wave: int,
+        *,
+        stream: Stream | None = None,
+    ) -> npt.NDArray[Any]:
+        """Draw the report of one wave about the permanent answer of a value, and return it.
+
+        The first wave draws a permanent answer, which the ledger charges with the lifetime policy of the mechanism and
+        keeps. Later waves draw reports about it at no cost. A value that the person did not have before draws and
+        charges a further permanent answer. If ``max_changes`` or the budget does not allow it, the device keeps
+        reporting about the last permanent answer, because silence would reveal the change. A call for a wave that was
+        answered returns the stored report, whatever the value is, so a retry sends the same bytes.
+
+        Use the method inside :meth:`open`. The ledger then stores each permanent answer before it draws a report about
+        it, and each report before it returns it. **Send the report after the block.**
+
+        Parameters
+        ----------
+        collection
+            Name of the collection, the same in all waves.
+        mechanism
+            Memoized mechanism, from :func:`design` with ``lifetime=``.
+        value
+            Value of the person in this wave.
+        wave
+            Number of the wave, from 0.
+        stream
+            Source of random words for tests, such as :class:`InsecureSeeded`. The default is the secure randomness of
+            the operating system.
+
+        Returns
+        -------
+        numpy.ndarray
+            An array with one report, as :func:`sfumato.privatize` returns it.
+
+        Raises
+        ------
+        InvalidInput
+            If the mechanism is not the one of the earlier waves of the collection.
+        BudgetExceeded
+            If the budget does not allow the first permanent answer. Nothing is drawn or recorded.
+        CannotCompose
+            If no policy is known that all releases about the question satisfy together. Nothing is recorded.
+        PolicyViolated
+            If the permanent answers violate the lifetime policy.
+
+        Examples
+        --------
+        >>> import sfumato as sf
+        >>> domain = sf.Domain(["none", "flu", "hiv"])
+        >>> mechanism = sf.design(sf.Uniform(domain, "0.5"), lifetime=sf.Uniform(domain, 1))
+        >>> ledger = sf.Ledger()
+        >>> reports = [ledger.answer_wave("daily", mechanism, "none", wave) for wave in range(30)]
+        >>> ledger.total
+        Epsilon('1')
+        """
+        _check_name("Ledger", "collection", collection)
+        number = checked_integer("Ledger.answer_wave", "wave", wave, 0, _LAST_WAVE)
+        x = mechanism.domain.encode_one(value)
+        with self._one_at_a_time:
+            self._check_same(collection, mechanism, mechanism.lifetime, permanent=True)
+            for stored in self._waves:
+                if (stored.collection, stored.wave) == (collection, number):
+                    return _restored(mechanism, stored.report)
+            draws = self._decisions(stream)
+            place = self._permanent_answer(collection, mechanism, x, number, draws)
+            answer = self._releases[place].report
+            assert answer is not None
+            drawn = mechanism.instantaneous.sample(mechanism.report_format.decode(answer), draws)
+            report = mechanism.report_format.encode(drawn)
+            self._waves.append(_Wave(collection, number, place, report))
+            self._write_ahead()
+            return _restored(mechanism, report)
+
+    def _permanent_answer(self, collection: str, mechanism: MemoizedMechanism, x: int, wave: int, draws: Draws) -> int:
+        """Return the number of the release whose permanent answer a wave reports about; draw and store a new one."""
+        places = [i for i, release in enumerate(self._releases) if release.collection == collection]
+        earlier = None
+        if places:
+            first = self._releases[places[0]].report
+            assert first is not None
+            earlier = mechanism.report_format.decode(first)
+            digest = self._memory_digest(collection, mechanism, x, wave, earlier)
+            for place in places:
+                if self._releases[place].value == digest:
+                    return place
+        is_full = mechanism.most_answers is not None and len(places) >= mechanism.most_answers
+        release = dataclasses.replace(
+            self._new(collection, mechanism.permanent, mechanism.lifetime), mechanism=mechanism.hash, permanent=True
+        )
+        if places and (is_full or not self._is_within(release)):
+            # The last one that was reported about; a process may have ended before the first report about it.
+            return next((each.release for each in reversed(self._waves) if each.collection == collection), places[-1])
+        self._check_budget(release)
+        answer = mechanism.draw_permanent(x, draws, earlier=earlier)
+        digest = self._memory_digest(collection, mechanism, x, wave, answer if earlier is None else earlier)
+        encoded = mechanism.report_format.encode(answer)
+        self._releases.append(dataclasses.replace(release, value=digest, report=encoded))
+        self._write_ahead()
+        return len(self._releases) - 1
+
+    def _memory_digest(self, collection: str, mechanism: MemoizedMechanism, x: int, wave: int, earlier: int) -> str:
+        """Return the HMAC under which a permanent answer is stored: of the value, or of the time on a schedule."""
+        every = mechanism.refresh_every
+        subject = ["value", mechanism.memory_key(x, earlier)] if every is None else ["time", wave // every]
+        message = json.dumps([collection, mechanism.hash, *subject]).encode()
+        return hmac.new(self._key, message, hashlib.sha256).hexdigest()
+
+    def _is_within(self, release: Release) -> bool:
+        """Return whether a release stays within the budget."""
+        try:
+            return self._with(release).within
+        except CannotCompose:
+            return False
+
+    def _decisions(self, stream: Stream | None) -> Draws:
+        """Return the source of the decisions of one wave."""
+        key, chunk = (stream or SecureStream()).reserve(1)
+        return BitDraws(WordReader(key, chunk, AUXILIARY).word)
+
+    def _write_ahead(self) -> None:
+        """Save the ledger if its file is open, so that the next step cannot happen without a record."""
+        if self._path is not None:
+            self.save(self._path)
+
     def cost_of_change(self, collection: str, mechanism: Mechanism, policy: Policy, value: object) -> Cost:
         """Return the privacy cost of an answer without drawing or recording a report.
 
@@ -558,17 +747,21 @@ class Ledger:
     ) -> tuple[Release, bytes | None]:
         """Return the release that an answer would be, and its stored report if there is one."""
         index = mechanism.domain.encode_one(value)
-        for earlier in self._answered(collection):
-            if (earlier.mechanism, earlier.policy) != (mechanism.hash, policy):
-                must = f"be those of the earlier reports of collection {collection!r}"
-                hint = "Give a new collection a new name."
-                raise InvalidInput("Ledger", "mechanism and policy", must, mechanism.name, hint=hint)
+        self._check_same(collection, mechanism, policy)
         message = json.dumps([collection, mechanism.hash, index]).encode()
         digest = hmac.new(self._key, message, hashlib.sha256).hexdigest()
         for earlier in self._answered(collection):
             if earlier.value == digest:
                 return earlier, earlier.report
         return dataclasses.replace(self._new(collection, mechanism, policy), value=digest), None
+
+    def _check_same(self, collection: str, mechanism: Mechanism, policy: Policy, *, permanent: bool = False) -> None:
+        """Raise InvalidInput if the collection has reports of another mechanism, or of waves and of single answers."""
+        for earlier in self._answered(collection):
+            if (earlier.mechanism, earlier.policy, earlier.permanent) != (mechanism.hash, policy, permanent):
+                must = f"be those of the earlier reports of collection {collection!r}"
+                hint = "Give a new collection a new name."
+                raise InvalidInput("Ledger", "mechanism and policy", must, mechanism.name, hint=hint)
 
     def _with(self, release: Release) -> _Account:
         """Return the account of a question after one more release."""
@@ -630,12 +823,17 @@ class Ledger:
             Store it as carefully as the values themselves.
         """
         document = {
-            "ledger": _VERSION,
+            "ledger": _VERSION_WITH_WAVES if self._has_waves() else _VERSION,
             "key": self._key.hex(),
             "budget": [policy.to_dict() for policy in self._budgets.values()],
             "releases": [_release_document(release) for release in self._releases],
+            **({"waves": [_wave_document(wave) for wave in self._waves]} if self._has_waves() else {}),
         }
         return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+    def _has_waves(self) -> bool:
+        """Return whether the document needs the version with waves."""
+        return any(release.permanent for release in self._releases)
 
     @classmethod
     def from_json(cls, text: str) -> Ledger:
@@ -662,16 +860,19 @@ class Ledger:
             parsed = json.loads(text)
         except ValueError as error:
             raise InvalidInput("a ledger", "the document", "be JSON", str(error)) from None
-        if isinstance(parsed, dict) and parsed.get("ledger", _VERSION) != _VERSION:
+        known = (_VERSION, _VERSION_WITH_WAVES)
+        if isinstance(parsed, dict) and parsed.get("ledger", _VERSION) not in known:
             hint = "Read this ledger with the version of Sfumato that wrote it, or a later one."
-            raise UnknownSpec("a ledger", "its version", f"be {_VERSION}", parsed["ledger"], hint=hint)
-        document = check_keys("a ledger", "the document", parsed, required=("ledger", "key", "budget", "releases"))
-        for part in ("budget", "releases"):
-            if not isinstance(document[part], list):
+            raise UnknownSpec("a ledger", "its version", f"be {_VERSION} or {known[1]}", parsed["ledger"], hint=hint)
+        keys = ("ledger", "key", "budget", "releases")
+        document = check_keys("a ledger", "the document", parsed, required=keys, optional=["waves"])
+        for part in ("budget", "releases", "waves"):
+            if not isinstance(document.get(part, []), list):
                 raise InvalidInput("a ledger", part, "be a list", document[part])
         ledger = cls([policy_from_dict(policy) for policy in document["budget"]])
         ledger._key = _read_hex("key", document["key"], _KEY_BYTES)
         ledger._releases = [_read_release(i, release) for i, release in enumerate(document["releases"])]
+        ledger._waves = [_read_wave(i, wave, ledger._releases) for i, wave in enumerate(document.get("waves", []))]
         for domain in ledger._questions():
             ledger.spent(domain)  # releases that do not compose cannot have been charged
         return ledger
@@ -683,7 +884,8 @@ class Ledger:
 
         Use it as a context manager: ``with Ledger.open(path) as ledger:``. Other processes and threads that open or
         save this file wait until the block ends. **Send reports only after the block.** The ledger is also saved if the
-        block raises an exception, because a report may have left the device by then.
+        block raises an exception, because a report may have left the device by then. :meth:`answer_wave` also saves it
+        before each of its steps.
 
         Parameters
         ----------
@@ -698,9 +900,11 @@ class Ledger:
         with locked(path):
             ledger = cls.load(path)
             before = ledger.releases
+            ledger._path = path
             try:
                 yield ledger
             finally:
+                ledger._path = None
                 if ledger.releases != before:
                     ledger.save(path)
 
@@ -735,8 +939,10 @@ class Ledger:
             is_ledger = "ledger" in json.loads(text)
         except (OSError, ValueError, TypeError):
             return  # not a ledger: the write replaces the file, or fails
-        known = Ledger.from_json(text).releases if is_ledger else ()
-        if len(known) > len(self._releases) or not all(map(_continues, self._releases, known)):
+        stored = Ledger.from_json(text) if is_ledger else Ledger()
+        known, waves = stored.releases, stored._waves
+        is_shorter = len(known) > len(self._releases) or waves != self._waves[: len(waves)]
+        if is_shorter or not all(map(_continues, self._releases, known)):
             must = "hold only releases that this ledger has"
             in_file = quantity(len(known), "release")
             got = Description(f"{in_file} in the file, {len(self._releases)} in this ledger")
@@ -977,18 +1183,41 @@ def _release_document(release: Release) -> dict[str, Any]:
         "value": release.value,
         "report": None if release.report is None else release.report.hex(),
         **({} if release.hiding is None else {"hiding": str(release.hiding)}),
+        **({"permanent": True} if release.permanent else {}),
     }
+
+
+def _wave_document(wave: _Wave) -> dict[str, Any]:
+    """Return the report of a wave as a JSON object."""
+    return {**dataclasses.asdict(wave), "report": wave.report.hex()}
+
+
+def _read_wave(number: int, content: object, releases: list[Release]) -> _Wave:
+    """Read the report of a wave from a JSON object."""
+    entry = f"wave {number}"
+    keys = ("collection", "wave", "release", "report")
+    document = check_keys("a ledger", entry, content, required=keys)
+    _check_name("a ledger", f"{entry}, collection", document["collection"])
+    wave = checked_integer("a ledger", f"{entry}, wave", document["wave"], 0, _LAST_WAVE)
+    place = checked_integer("a ledger", f"{entry}, release", document["release"], 0, len(releases) - 1)
+    if (releases[place].collection, releases[place].permanent) != (document["collection"], True):
+        must = "be a permanent answer of the same collection"
+        raise InvalidInput("a ledger", f"{entry}, release", must, document["release"])
+    return _Wave(document["collection"], wave, place, _read_hex(f"{entry}, report", document["report"]))
 
 
 def _read_release(number: int, content: object) -> Release:
     """Read a release from a JSON object."""
     entry = f"release {number}"
     keys = ("collection", "mechanism", "classical", "policy", "value", "report")
-    document = check_keys("a ledger", entry, content, required=keys, optional=["hiding"])
+    document = check_keys("a ledger", entry, content, required=keys, optional=["hiding", "permanent"])
     collection, classical = document["collection"], document["classical"]
     policy, hiding = policy_from_dict(document["policy"]), document.get("hiding")
     if hiding is not None and not isinstance(policy, Secret):
         raise InvalidInput("a ledger", f"{entry}, hiding", "be absent unless the policy is a secret", hiding)
+    permanent = document.get("permanent", False)
+    if not isinstance(permanent, bool) or (permanent and document["report"] is None):
+        raise InvalidInput("a ledger", f"{entry}, permanent", "be true only for an entry with a report", permanent)
     value, report = document["value"], document["report"]
     _check_name("a ledger", f"{entry}, collection", collection)
     if (value is None) != (report is None):
@@ -1001,6 +1230,7 @@ def _read_release(number: int, content: object) -> Release:
         None if value is None else _read_hex(f"{entry}, value", value, 32).hex(),
         None if report is None else _read_hex(f"{entry}, report", report),
         None if hiding is None else Epsilon(hiding, subject="a ledger", parameter=f"{entry}, hiding"),
+        permanent,
     )
 
 

@@ -1,0 +1,401 @@
+"""Waves of a ledger: the exact law of all reports, memory that survives restarts, exhaustion, and seeded bugs."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.auditing.interpreter import branches
+from sfumato.device.ledger import Ledger
+from sfumato.errors import BudgetExceeded, InvalidInput
+from sfumato.mechanisms import Draws, MemoizedMechanism
+
+COIN = sf.Domain(["heads", "tails"])
+FRUIT = sf.Domain(["apple", "pear", "fig"])
+
+
+def memoized(domain: sf.Domain = FRUIT, first: str = "1", lifetime: str = "2", **settings: Any) -> MemoizedMechanism:
+    mechanism = sf.design(sf.Uniform(domain, first), lifetime=sf.Uniform(domain, lifetime), **settings)
+    assert isinstance(mechanism, MemoizedMechanism)
+    return mechanism
+
+
+# -- the exact law of the code that runs on the device -------------------------------------------------------
+
+
+class Enumerated(Ledger):
+    """A ledger whose decisions come from an interpreter, which follows every branch."""
+
+    path: Draws
+
+    def _decisions(self, stream: object) -> Draws:  # noqa: ARG002
+        return self.path
+
+    def restarted(self) -> Self:
+        """The ledger as another process reads it."""
+        again = type(self).from_json(self.to_json())
+        again.path = self.path
+        return again
+
+
+class ReusesReports(Enumerated):
+    """A bug: the randomness of a wave is used for the next one too."""
+
+    def answer_wave(self, collection: str, mechanism: MemoizedMechanism, value: object, wave: int, **rest: Any) -> Any:
+        report = super().answer_wave(collection, mechanism, value, wave, **rest)
+        last = self._waves[-1]
+        for earlier in self._waves[:-1]:
+            if earlier.release == last.release:
+                self._waves[-1] = dataclasses.replace(last, report=earlier.report)
+                return np.frombuffer(earlier.report, np.uint8)
+        return report
+
+
+class ForgetsAnswers(Enumerated):
+    """A bug: a restart loses the permanent answers, which are drawn again."""
+
+    def restarted(self) -> Self:
+        again = type(self)()
+        again.path = self.path
+        return again
+
+
+def law_of(kind: type[Enumerated], mechanism: MemoizedMechanism, values: Sequence[Any]) -> dict[Any, Fraction]:
+    """The exact joint law of the reports of several waves, with a restart between any two of them."""
+    law: dict[Any, Fraction] = {}
+
+    def run(draws: Draws) -> tuple[int, ...]:
+        ledger, reports = kind(), []
+        for wave, value in enumerate(values):
+            ledger.path = draws
+            reports.append(int(ledger.answer_wave("daily", mechanism, value, wave)[0]))
+            ledger = ledger.restarted()
+        return tuple(reports)
+
+    for reports, weight, total in branches(run):
+        law[reports] = law.get(reports, Fraction(0)) + Fraction(weight, total)
+    return law
+
+
+def expected_law(mechanism: MemoizedMechanism, values: Sequence[Any]) -> dict[Any, Fraction]:
+    """The same law from its formula: one permanent answer per value, all of them independent."""
+    groups = [[i for i, value in enumerate(values) if value == each] for each in dict.fromkeys(values)]
+    law = {}
+    for reports in itertools.product(mechanism.reports(), repeat=len(values)):
+        law[reports] = Fraction(1)
+        for group in groups:
+            x = mechanism.domain.encode_one(values[group[0]])
+            law[reports] *= mechanism.joint_probability([reports[i] for i in group], x)
+    return law
+
+
+HISTORIES = [["heads"] * 3, ["heads", "tails", "heads"], ["tails", "tails", "heads"]]
+
+
+@pytest.mark.parametrize("values", HISTORIES, ids="-".join)
+def test_the_reports_of_all_waves_have_exactly_the_stated_law(values: list[str]) -> None:
+    mechanism = memoized(COIN)
+    assert law_of(Enumerated, mechanism, values) == expected_law(mechanism, values)
+
+
+def test_all_reports_of_the_device_obey_both_levels() -> None:
+    """The likelihoods of every history of reports, read from the ledger that runs, for both values."""
+    mechanism = memoized(COIN)
+    laws = [law_of(Enumerated, mechanism, [value] * 3) for value in COIN]
+    for reports in laws[0]:
+        assert mechanism.lifetime.allows([law[reports] for law in laws])
+    for wave in range(3):
+        for report in mechanism.reports():
+            column = [sum(p for reports, p in law.items() if reports[wave] == report) for law in laws]
+            assert sf.Uniform(COIN, 1).allows(column)
+            assert not sf.Uniform(COIN, "0.9").allows(column)
+
+
+@pytest.mark.parametrize("bug", [ReusesReports, ForgetsAnswers])
+def test_seeded_bugs_are_caught_by_the_law(bug: type[Enumerated]) -> None:
+    mechanism = memoized(COIN)
+    values = ["heads"] * 3
+    wrong = law_of(bug, mechanism, values)
+    assert sum(wrong.values()) == 1
+    assert wrong != expected_law(mechanism, values)
+
+
+def test_an_answer_that_is_drawn_again_breaks_the_lifetime_policy() -> None:
+    mechanism = memoized(COIN, "1", "1.2")
+    laws = [law_of(ForgetsAnswers, mechanism, [value] * 3) for value in COIN]
+    assert not all(mechanism.lifetime.allows([law[reports] for law in laws]) for reports in laws[0])
+
+
+# -- memory ------------------------------------------------------------------------------------------------
+
+
+def test_a_wave_is_answered_once() -> None:
+    mechanism, ledger = memoized(first="0.1"), Ledger()
+    first = ledger.answer_wave("daily", mechanism, "fig", 0)
+    again = [ledger.answer_wave("daily", mechanism, value, 0) for value in ("fig", "apple", "pear") * 20]
+    assert all((report == first).all() for report in again)
+    assert len(ledger.releases) == 1
+
+
+def test_each_new_value_is_charged_once() -> None:
+    mechanism, ledger = memoized(), Ledger()
+    for wave, value in enumerate(["fig", "fig", "pear", "fig", "pear", "apple", "fig"]):
+        ledger.answer_wave("daily", mechanism, value, wave)
+    assert [release.permanent for release in ledger.releases] == [True] * 3
+    assert str(ledger.total) == "6"
+    assert ledger.spent(FRUIT) == mechanism.lifetime_policy(changes=2)
+    assert [wave.release for wave in ledger._waves] == [0, 0, 1, 0, 1, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "releases"),
+    [
+        ({"max_changes": 1}, [0, 1, 1, 0, 1, 1]),
+        ({"max_changes": 0}, [0, 0, 0, 0, 0, 0]),
+        ({"refresh_every": 2}, [0, 0, 1, 1, 2, 2]),
+        ({"refresh_every": 2, "max_changes": 1}, [0, 0, 1, 1, 1, 1]),
+    ],
+)
+def test_a_device_keeps_answering_when_its_memory_is_full(settings: dict[str, int], releases: list[int]) -> None:
+    mechanism, ledger = memoized(**settings), Ledger()
+    values = ["fig", "pear", "apple", "fig", "pear", "apple"]
+    for wave, value in enumerate(values):
+        assert len(ledger.answer_wave("daily", mechanism, value, wave)) == 1
+    assert [wave.release for wave in ledger._waves] == releases
+    effective = mechanism.effective_values([[FRUIT.encode_one(value) for value in values]])[0].tolist()
+    first_of = {release: effective[releases.index(release)] for release in releases}
+    assert effective == [first_of[release] for release in releases]
+
+
+def test_a_budget_that_is_used_up_is_not_visible() -> None:
+    mechanism, ledger = memoized(), Ledger(budget=sf.Uniform(FRUIT, 4))
+    for wave, value in enumerate(["fig", "pear", "apple", "apple", "fig"]):
+        ledger.answer_wave("daily", mechanism, value, wave)
+    assert [wave.release for wave in ledger._waves] == [0, 1, 1, 1, 0]
+    assert str(ledger.total) == "4"
+    with pytest.raises(BudgetExceeded):
+        ledger.answer_wave("another", mechanism, "fig", 0)
+    assert len(ledger.releases) == 2
+
+
+def test_waves_and_single_answers_do_not_share_a_collection() -> None:
+    mechanism, ledger = memoized(), Ledger()
+    ledger.answer_wave("daily", mechanism, "fig", 0)
+    with pytest.raises(InvalidInput, match="mechanism and policy must be those of the earlier reports"):
+        ledger.answer("daily", mechanism, mechanism.lifetime, "fig")
+    with pytest.raises(InvalidInput, match="mechanism and policy must be"):
+        ledger.answer_wave("daily", memoized(lifetime="3"), "fig", 1)
+    with pytest.raises(InvalidInput, match="wave must be an integer"):
+        ledger.answer_wave("daily", mechanism, "fig", -1)
+
+
+def test_the_file_is_written_before_each_step(tmp_path: Path) -> None:
+    path, mechanism = tmp_path / "ledger.json", memoized()
+    Ledger().save(path)
+    with Ledger.open(path) as ledger:
+        report = ledger.answer_wave("daily", mechanism, "fig", 0)
+        stored = json.loads(path.read_text())
+        assert stored["ledger"] == 2
+        assert [wave["report"] for wave in stored["waves"]] == [mechanism.report_format.encode(int(report[0])).hex()]
+        copied = Ledger.load(path)
+    # A ledger that does not know the latest wave must not replace the file.
+    with Ledger.open(path) as ledger:
+        ledger.answer_wave("daily", mechanism, "fig", 1)
+    with pytest.raises(InvalidInput, match="hold only releases that this ledger has"):
+        copied.save(path)
+
+
+def test_a_ledger_without_waves_has_the_earlier_version() -> None:
+    ledger = Ledger()
+    ledger.answer("once", sf.mechanisms.RandomizedResponse(FRUIT, 1), sf.Uniform(FRUIT, 1), "fig")
+    document = json.loads(ledger.to_json())
+    assert document["ledger"] == 1
+    assert "waves" not in document
+    assert "permanent" not in document["releases"][0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"release": 1},
+        {"release": -1},
+        {"wave": "x"},
+        {"report": "zz"},
+        {"collection": ""},
+        {"collection": "other"},
+        {"more": 1},
+    ],
+)
+def test_a_misshapen_wave_is_refused(change: dict[str, Any]) -> None:
+    ledger = Ledger()
+    ledger.answer_wave("daily", memoized(), "fig", 0)
+    document = json.loads(ledger.to_json())
+    document["waves"][0].update(change)
+    with pytest.raises(InvalidInput):
+        Ledger.from_json(json.dumps(document))
+
+
+def test_streams_and_bitmaps_work_with_waves() -> None:
+    domain = sf.Domain.range(12)
+    mechanism = sf.design(sf.Uniform(domain, 1), mechanism="subset", lifetime=sf.Uniform(domain, 3))
+    assert isinstance(mechanism, MemoizedMechanism)
+    histories = []
+    for _ in range(2):
+        ledger, stream = Ledger(), sf.InsecureSeeded(5)
+        histories.append([ledger.answer_wave("daily", mechanism, 3, wave, stream=stream) for wave in range(5)])
+        again = Ledger.from_json(ledger.to_json())
+        assert (again.answer_wave("daily", mechanism, 3, 4) == histories[-1][4]).all()
+    assert np.array_equal(np.concatenate(histories[0]), np.concatenate(histories[1]))
+    counts = sf.aggregate(mechanism, np.concatenate(histories[0]))
+    assert counts.n == 5
+
+
+# -- readable totals ---------------------------------------------------------------------------------------
+
+
+def test_levels_are_finite_and_readable_for_every_kind_of_policy() -> None:
+    illnesses = sf.Domain(["none", "flu", "hiv"])
+    ledger = Ledger(budget=[sf.HighLow(illnesses, ["hiv"], 2), sf.Uniform(COIN, 1)])
+    policy = sf.HighLow(illnesses, ["hiv"], "0.5")
+    for name in ("spring", "summer", "autumn"):
+        ledger.charge(name, sf.design(policy), policy)
+    ledger.charge("coin", sf.mechanisms.RandomizedResponse(COIN, "0.25"), sf.Uniform(COIN, "0.25"))
+    assert list(map(str, ledger.levels(illnesses))) == [
+        "'hiv' against 'none': 1.5 of 2",
+        "'none' against 'flu': not limited",
+    ]
+    assert list(map(str, ledger.levels(COIN))) == ["'heads' against 'tails': 0.25 of 1"]
+    assert ledger.levels(FRUIT) == ()
+    assert ledger.total.is_infinite
+    assert str(ledger.protected_total) == "1.75"
+
+
+def test_levels_of_policies_with_several_levels_and_of_other_kinds() -> None:
+    blocks = sf.Blocks(sf.Domain.range(4), "aabb", ["1", "0.5"], 2)
+    ledger = Ledger()
+    ledger.charge("blocks", sf.design(blocks, max_seconds=0), blocks)
+    assert list(map(str, ledger.levels(blocks.domain))) == [
+        "2 against 3: 0.5",
+        "0 against 1: 1",
+        "0 against 2: 2",
+    ]
+    prior = sf.Prior(COIN, ["1/3", "2/3"], 1)
+    ledger = Ledger(budget=sf.Prior(COIN, ["1/3", "2/3"], 3))
+    ledger.charge("prior", sf.design(prior), prior)
+    assert list(map(str, ledger.levels(COIN))) == ["a prior policy: 1 of 3"]
+    assert str(ledger.protected_total) == "1"
+    assert str(Ledger().protected_total) == "0"
+
+
+# -- a killed process --------------------------------------------------------------------------------------
+
+#: A device that answers waves 0, 1, … and appends each report that it sends to a file. It kills itself at one step.
+DEVICE = """
+import os, random, signal, sys
+import sfumato as sf
+from pathlib import Path
+from sfumato.device.ledger import Ledger
+from sfumato.mechanisms import InstantaneousResponse, MemoizedMechanism, RandomizedResponse
+
+path, sent, first, last, kill_at = Path(sys.argv[1]), Path(sys.argv[2]), *map(int, sys.argv[3:6])
+domain = sf.Domain(["apple", "pear", "fig"])
+policies = sf.Uniform(domain, 1), sf.Uniform(domain, 2)
+mechanism = MemoizedMechanism.for_policies(RandomizedResponse(domain, 1), *policies)
+steps = 0
+
+
+def step():
+    global steps
+    steps += 1
+    if steps == kill_at:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def before(function):
+    def run(*arguments, **options):
+        step()
+        result = function(*arguments, **options)
+        step()
+        return result
+    return run
+
+
+# Steps: around the draw of a report, around each write of the file, and between storing and sending.
+InstantaneousResponse.sample = before(InstantaneousResponse.sample)
+Ledger.save = before(Ledger.save)
+Path.replace = before(Path.replace)
+for wave in range(first, last):
+    value = ["fig", "pear"][wave // 3 % 2]
+    with Ledger.open(path) as ledger:
+        report = int(ledger.answer_wave("daily", mechanism, value, wave)[0])
+    step()
+    with sent.open("a") as file:
+        file.write(f"{wave} {report}\\n")
+    step()
+"""
+
+
+def run_device(script: Path, folder: Path, first: int, last: int, kill_at: int) -> int:
+    """Run the device from one wave to another, and return its exit code; it kills itself at step ``kill_at``."""
+    arguments = [str(folder / "ledger.json"), str(folder / "sent"), str(first), str(last), str(kill_at)]
+    # With cached bytecode, a start takes about a second.
+    return subprocess.run([sys.executable, str(script), *arguments], env={**os.environ}, check=False).returncode
+
+
+def check_killed_devices(folder: Path, kills: Sequence[int], waves_per_run: int = 2) -> dict[str, int]:
+    """Kill a device at the given steps; check that nothing is drawn again, and no wave is sent with two reports."""
+    script = folder / "device.py"
+    script.write_text(DEVICE)
+    Ledger().save(folder / "ledger.json")
+    (folder / "sent").touch()
+    next_wave, answers, reports, killed, between = 0, {}, {}, 0, 0
+    for kill_at in kills:
+        code = run_device(script, folder, next_wave, next_wave + waves_per_run, kill_at)
+        assert code in (0, -signal.SIGKILL), code
+        killed += code != 0
+        ledger = Ledger.load(folder / "ledger.json")
+        # Nothing that was stored has changed since the last restart.
+        for place, release in enumerate(ledger.releases):
+            assert answers.setdefault(place, release) == release
+        for wave in ledger._waves:
+            assert reports.setdefault(wave.wave, wave) == wave
+        between += len(ledger.releases) > len({wave.release for wave in ledger._waves})
+        sent = [line.split() for line in (folder / "sent").read_text().splitlines()]
+        # Every report that was sent is the stored one, however often it was sent.
+        for number, report in sent:
+            assert int.from_bytes(reports[int(number)].report, "little") == int(report)
+        if sent:
+            next_wave = max(next_wave, int(sent[-1][0]))  # the last wave is sent again
+    assert len(answers) <= 2
+    return {"killed": killed, "between": between, "waves": len(reports)}
+
+
+@pytest.mark.slow
+def test_a_killed_device_draws_nothing_again(tmp_path: Path) -> None:
+    # In the first run: before the permanent answer is saved, after that and before the report is drawn, and so on.
+    counts = check_killed_devices(tmp_path, [5, 6, 0])
+    assert counts["killed"] == 2
+    assert counts["between"] >= 1
+
+
+@pytest.mark.soak
+def test_a_device_that_is_killed_fifty_times_draws_nothing_again(tmp_path: Path) -> None:
+    generator = random.Random(2026)
+    counts = check_killed_devices(tmp_path, [generator.randrange(1, 14) for _ in range(50)])
+    print(counts)
+    assert counts["killed"] == 50
+    assert counts["between"] >= 1
