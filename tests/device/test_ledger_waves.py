@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ class Enumerated(Ledger):
 
     def restarted(self) -> Self:
         """The ledger as another process reads it."""
-        again = type(self).from_json(self.to_json())
+        again = cast("Self", type(self).from_json(self.to_json()))
         again.path = self.path
         return again
 
@@ -170,7 +170,7 @@ def test_each_new_value_is_charged_once() -> None:
         ({"refresh_every": 2, "max_changes": 1}, [0, 0, 1, 1, 1, 1]),
     ],
 )
-def test_a_device_keeps_answering_when_its_memory_is_full(settings: dict[str, int], releases: list[int]) -> None:
+def test_a_device_keeps_answering_when_its_memory_is_full(settings: dict[str, Any], releases: list[int]) -> None:
     mechanism, ledger = memoized(**settings), Ledger()
     values = ["fig", "pear", "apple", "fig", "pear", "apple"]
     for wave, value in enumerate(values):
@@ -362,7 +362,9 @@ def check_killed_devices(folder: Path, kills: Sequence[int], waves_per_run: int 
     script.write_text(DEVICE)
     Ledger().save(folder / "ledger.json")
     (folder / "sent").touch()
-    next_wave, answers, reports, killed, between = 0, {}, {}, 0, 0
+    answers: dict[int, Any] = {}
+    reports: dict[int, Any] = {}
+    next_wave = killed = between = 0
     for kill_at in kills:
         code = run_device(script, folder, next_wave, next_wave + waves_per_run, kill_at)
         assert code in (0, -signal.SIGKILL), code

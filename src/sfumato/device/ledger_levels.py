@@ -79,7 +79,7 @@ def _levels_of_pairs(used: PairwisePolicy, limits: PairwisePolicy, *, has_limit:
     levels = []
     for place in first.tolist():
         total, limit = (table.epsilon(int(code)) for table, code in zip((spent, most), codes[:, place], strict=True))
-        pair = [used.domain.label(int(indices[side[place]])) for side in (rows, columns)]
+        value, other = (used.domain.label(int(indices[side[place]])) for side in (rows, columns))
         finite = [None if level.is_infinite else level for level in (total, limit)]
-        levels.append(Level(*pair, finite[0], finite[1] if has_limit else None))
+        levels.append(Level(value, other, finite[0], finite[1] if has_limit else None))
     return tuple(sorted(levels, key=lambda level: level.spent is None))
