@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-import os
 import random
 import signal
 import subprocess
@@ -303,101 +302,115 @@ def test_levels_of_policies_with_several_levels_and_of_other_kinds() -> None:
 
 # -- a killed process --------------------------------------------------------------------------------------
 
-#: A device that answers waves 0, 1, … and appends each report that it sends to a file. It kills itself at one step.
-DEVICE = """
-import os, random, signal, sys
+#: Devices that answer waves, each in a process that kills itself at a step: the n-th time that it comes to a place. The
+#: script loads the library once, and every device is a fork of it. After each device it copies what is stored and sent.
+DEVICES = """
+import json, os, signal, sys
 import sfumato as sf
 from pathlib import Path
 from sfumato.device.ledger import Ledger
 from sfumato.mechanisms import InstantaneousResponse, MemoizedMechanism, RandomizedResponse
 
-path, sent, first, last, kill_at = Path(sys.argv[1]), Path(sys.argv[2]), *map(int, sys.argv[3:6])
+folder, kills, waves_per_run = Path(sys.argv[1]), json.loads(sys.argv[2]), int(sys.argv[3])
+path, sent = folder / "ledger.json", folder / "sent"
 domain = sf.Domain(["apple", "pear", "fig"])
 policies = sf.Uniform(domain, 1), sf.Uniform(domain, 2)
-mechanism = MemoizedMechanism.for_policies(RandomizedResponse(domain, 1), *policies)
-steps = 0
+mechanism = MemoizedMechanism.for_policies(RandomizedResponse(domain, 1), *policies, refresh_every=1)
 
 
-def step():
-    global steps
-    steps += 1
-    if steps == kill_at:
-        os.kill(os.getpid(), signal.SIGKILL)
+def run(first, place, count):
+    left = count
+
+    def come_to(name):
+        nonlocal left
+        left -= name == place
+        if name == place and left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def around(function, name):
+        def surrounded(*arguments, **options):
+            come_to(f"before {name}")
+            result = function(*arguments, **options)
+            come_to(f"after {name}")
+            return result
+        return surrounded
+
+    InstantaneousResponse.sample = around(InstantaneousResponse.sample, "the report")
+    MemoizedMechanism.draw_permanent = around(MemoizedMechanism.draw_permanent, "the answer")
+    Path.replace = around(Path.replace, "the file")
+    for wave in range(first, first + waves_per_run):
+        with Ledger.open(path) as ledger:
+            report = int(ledger.answer_wave("daily", mechanism, ["fig", "pear"][wave % 2], wave)[0])
+        come_to("before sending")
+        with sent.open("a") as file:
+            file.write(f"{wave} {report}\\n")
+        come_to("after sending")
 
 
-def before(function):
-    def run(*arguments, **options):
-        step()
-        result = function(*arguments, **options)
-        step()
-        return result
-    return run
-
-
-# Steps: around the draw of a report, around each write of the file, and between storing and sending.
-InstantaneousResponse.sample = before(InstantaneousResponse.sample)
-Ledger.save = before(Ledger.save)
-Path.replace = before(Path.replace)
-for wave in range(first, last):
-    value = ["fig", "pear"][wave // 3 % 2]
-    with Ledger.open(path) as ledger:
-        report = int(ledger.answer_wave("daily", mechanism, value, wave)[0])
-    step()
-    with sent.open("a") as file:
-        file.write(f"{wave} {report}\\n")
-    step()
+for number, (place, count) in enumerate(kills):
+    lines = sent.read_text().splitlines()
+    first = int(lines[-1].split()[0]) if lines else 0  # the last wave is sent again
+    child = os.fork()
+    if child == 0:
+        run(first, place, count)
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    snapshot = {"code": code, "ledger": path.read_text(), "sent": sent.read_text().splitlines()}
+    (folder / f"after-{number}.json").write_text(json.dumps(snapshot))
 """
+STEPS = ("the report", "the answer", "the file", "sending")
+PLACES = [f"{side} {step}" for step in STEPS for side in ("before", "after")]
 
 
-def run_device(script: Path, folder: Path, first: int, last: int, kill_at: int) -> int:
-    """Run the device from one wave to another, and return its exit code; it kills itself at step ``kill_at``."""
-    arguments = [str(folder / "ledger.json"), str(folder / "sent"), str(first), str(last), str(kill_at)]
-    # With cached bytecode, a start takes about a second.
-    return subprocess.run([sys.executable, str(script), *arguments], env={**os.environ}, check=False).returncode
-
-
-def check_killed_devices(folder: Path, kills: Sequence[int], waves_per_run: int = 2) -> dict[str, int]:
-    """Kill a device at the given steps; check that nothing is drawn again, and no wave is sent with two reports."""
-    script = folder / "device.py"
-    script.write_text(DEVICE)
+def check_killed_devices(folder: Path, kills: Sequence[tuple[str, int]], waves_per_run: int = 4) -> dict[str, int]:
+    """Kill devices at places; check that nothing is drawn again, and that no wave is sent with two reports."""
+    script = folder / "devices.py"
+    script.write_text(DEVICES)
     Ledger().save(folder / "ledger.json")
     (folder / "sent").touch()
+    subprocess.run([sys.executable, str(script), str(folder), json.dumps(kills), str(waves_per_run)], check=True)
     answers: dict[int, Any] = {}
     reports: dict[int, Any] = {}
-    next_wave = killed = between = 0
-    for kill_at in kills:
-        code = run_device(script, folder, next_wave, next_wave + waves_per_run, kill_at)
-        assert code in (0, -signal.SIGKILL), code
-        killed += code != 0
-        ledger = Ledger.load(folder / "ledger.json")
+    killed = between = 0
+    for number in range(len(kills)):
+        after = json.loads((folder / f"after-{number}.json").read_text())
+        assert after["code"] in (0, -signal.SIGKILL)
+        killed += after["code"] != 0
+        ledger = Ledger.from_json(after["ledger"])
         # Nothing that was stored has changed since the last restart.
         for place, release in enumerate(ledger.releases):
             assert answers.setdefault(place, release) == release
         for wave in ledger._waves:
             assert reports.setdefault(wave.wave, wave) == wave
-        between += len(ledger.releases) > len({wave.release for wave in ledger._waves})
-        sent = [line.split() for line in (folder / "sent").read_text().splitlines()]
-        # Every report that was sent is the stored one, however often it was sent.
-        for number, report in sent:
-            assert int.from_bytes(reports[int(number)].report, "little") == int(report)
-        if sent:
-            next_wave = max(next_wave, int(sent[-1][0]))  # the last wave is sent again
-    assert len(answers) <= 2
-    return {"killed": killed, "between": between, "waves": len(reports)}
+        # Every period has one permanent answer, and at most the last one has no report yet.
+        assert len({release.value for release in ledger.releases}) == len(ledger.releases)
+        assert [wave.release for wave in ledger._waves] == list(range(len(ledger._waves)))
+        waiting = len(ledger.releases) - len(ledger._waves)
+        assert waiting in (0, 1)
+        between += waiting and after["code"] != 0
+        # Every report that was sent is the stored one, also if it was sent twice.
+        for line in after["sent"]:
+            number_of_wave, report = map(int, line.split())
+            assert int.from_bytes(reports[number_of_wave].report, "little") == report
+    sent_twice = len(after["sent"]) - len({line.split()[0] for line in after["sent"]})
+    return {"killed": killed, "between": between, "waves": len(reports), "sent twice": sent_twice}
 
 
 @pytest.mark.slow
 def test_a_killed_device_draws_nothing_again(tmp_path: Path) -> None:
-    # In the first run: before the permanent answer is saved, after that and before the report is drawn, and so on.
-    counts = check_killed_devices(tmp_path, [5, 6, 0])
-    assert counts["killed"] == 2
-    assert counts["between"] >= 1
+    kills = [(place, 2) for place in PLACES] + [("before the report", 2)]
+    counts = check_killed_devices(tmp_path, kills)
+    assert counts["killed"] == len(kills)
+    assert counts["between"] >= 3
+    assert counts["sent twice"] >= 3
 
 
 @pytest.mark.soak
-def test_a_device_that_is_killed_fifty_times_draws_nothing_again(tmp_path: Path) -> None:
+def test_a_device_that_is_killed_fifty_times_between_its_draws_draws_nothing_again(tmp_path: Path) -> None:
+    counts = check_killed_devices(tmp_path, [("before the report", 1)] + [("before the report", 2)] * 49)
+    assert counts["killed"] == counts["between"] == 50
+    others = tmp_path / "others"
+    others.mkdir()
     generator = random.Random(2026)
-    counts = check_killed_devices(tmp_path, [generator.randrange(1, 14) for _ in range(50)])
-    print(counts)
-    assert counts["killed"] == 50
-    assert counts["between"] >= 1
+    kills = [(generator.choice(PLACES), generator.randrange(2, 4)) for _ in range(50)]
+    print(counts, check_killed_devices(others, kills))

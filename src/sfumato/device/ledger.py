@@ -578,7 +578,7 @@ class Ledger:
             place = self._permanent_answer(collection, mechanism, x, number, draws)
             answer = self._releases[place].report
             assert answer is not None
-            drawn = mechanism.instantaneous.sample(mechanism.report_format.decode(answer), draws)
+            drawn = mechanism.instantaneous.sample(mechanism.permanent.report_format.decode(answer), draws)
             report = mechanism.report_format.encode(drawn)
             self._waves.append(_Wave(collection, number, place, report))
             self._write_ahead()
@@ -591,7 +591,7 @@ class Ledger:
         if places:
             first = self._releases[places[0]].report
             assert first is not None
-            earlier = mechanism.report_format.decode(first)
+            earlier = mechanism.permanent.report_format.decode(first)
             digest = self._memory_digest(collection, mechanism, x, wave, earlier)
             for place in places:
                 if self._releases[place].value == digest:
@@ -606,7 +606,7 @@ class Ledger:
         self._check_budget(release)
         answer = mechanism.draw_permanent(x, draws, earlier=earlier)
         digest = self._memory_digest(collection, mechanism, x, wave, answer if earlier is None else earlier)
-        encoded = mechanism.report_format.encode(answer)
+        encoded = mechanism.permanent.report_format.encode(answer)
         self._releases.append(dataclasses.replace(release, value=digest, report=encoded))
         self._write_ahead()
         return len(self._releases) - 1
