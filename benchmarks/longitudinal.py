@@ -94,15 +94,14 @@ def levels(quick: bool) -> None:
     for k, (first, lifetime) in itertools.product((2, 10, 100), LEVELS):
         domain, p = sf.Domain.range(k), np.full(k, 1 / k)
         single, permanent = sf.Uniform(domain, first), sf.Uniform(domain, lifetime)
-        mechanisms = [sf.design(single, lifetime=permanent, max_bits=bits) for bits in (None, "short")]
+        mechanisms: list[Any] = [sf.design(single, lifetime=permanent, max_bits=bits) for bits in (None, "short")]
         others = published(k, first, lifetime)
-        for number, (label, bound) in enumerate(
-            zip(("1", str(MEAN_WAVES)), best_variances(single, permanent), strict=True)
-        ):
+        bounds = best_variances(single, permanent)
+        for number, (waves, bound) in enumerate(zip((1, MEAN_WAVES), bounds, strict=True)):
             variances = [summed_variances(mechanism, p)[number] for mechanism in mechanisms]
             theirs = ((other.variance(1 / k), other.mean_variance(1 / k, MEAN_WAVES)) for other in others.values())
             variances += [k * pair[number] for pair in theirs]
-            names = ", ".join(f"{made.single.name} {made.bits}" for made in dict.fromkeys(mechanisms))
+            names = ", ".join(f"{each.single.name} {each.bits}" for each in dict.fromkeys(mechanisms))
             row(k, f"{first:g}, {lifetime:g}", waves, *(f"{variance / bound:.4f}" for variance in variances), names)
             assert variances[0] <= 1.001 * bound
             assert variances[0] <= min(variances) * (1 + 1e-9)
@@ -268,16 +267,18 @@ def nearest(unbiased: Floats) -> Floats:
     return np.maximum(unbiased - np.take_along_axis(excess, last, axis=-1), 0.0)
 
 
-def wave_limits(mechanism: MemoizedMechanism) -> tuple[Floats, Floats]:
-    """Return the limits of a frequency for every count of its value, which determines them in randomized response."""
+def wave_limits(mechanism: MemoizedMechanism, survey: Survey) -> tuple[Floats, Floats]:
+    """Return the limits of a frequency by the count of its value, which determines them in randomized response.
+
+    Counts that do not occur in the survey have no limits.
+    """
     size = len(mechanism.domain)
-    limits = []
-    for count in range(PEOPLE + 1):
+    limits = np.full((2, PEOPLE + 1), np.nan)
+    for count in np.unique(survey.counts).tolist():
         others = [(PEOPLE - count + i) // (size - 1) for i in range(size - 1)]
         estimate = sf.estimate(mechanism, sf.Aggregate(mechanism.hash, PEOPLE, np.array([count, *others], np.int64)))
-        limits.append([limit[0] for limit in estimate._limits(np.array([0]), 0.95)])
-    low, high = np.array(limits).T
-    return low, high
+        limits[:, count] = [limit[0] for limit in estimate._limits(np.array([0]), 0.95)]
+    return limits[0], limits[1]
 
 
 def linked_errors(mechanism: MemoizedMechanism, survey: Survey, first: int, second: int) -> tuple[Floats, Floats]:
@@ -311,12 +312,14 @@ def library_change(
     return sf.estimate_waves(mechanism, counts, **options).change(first, second)
 
 
-def coverage_of(mechanism: MemoizedMechanism, survey: Survey, truth: Floats) -> dict[str, Floats]:
+def coverage_of(
+    mechanism: MemoizedMechanism, survey: Survey, limits: tuple[Floats, Floats], truth: Floats
+) -> dict[str, Floats]:
     """Return the shares of intervals that contain the truth: waves, changes to the next wave, changes since the first.
 
     Shapes are (waves, values), (waves - 1, values) and (waves - 1, values).
     """
-    low, high = wave_limits(mechanism)
+    low, high = limits
     waves = survey.counts.shape[1]
     inside = (low[survey.counts] <= truth) & (truth <= high[survey.counts])
     result = {"waves": inside.mean(axis=0)}
@@ -330,16 +333,18 @@ def coverage_of(mechanism: MemoizedMechanism, survey: Survey, truth: Floats) -> 
     return result
 
 
-def check_against_library(mechanism: MemoizedMechanism, survey: Survey, number: int) -> None:
+def check_against_library(
+    mechanism: MemoizedMechanism, survey: Survey, limits: tuple[Floats, Floats], number: int
+) -> None:
     """Raise AssertionError unless the library has the intervals of the simulation in some repetitions."""
-    low, high = wave_limits(mechanism)
+    low, high = limits
     generator = np.random.default_rng(5)
     waves = survey.counts.shape[1]
     for repetition in generator.integers(len(survey.counts), size=number).tolist():
         second = int(generator.integers(1, waves))
         counts = survey.counts[repetition, second]
-        limits = sf.estimate(mechanism, sf.Aggregate(mechanism.hash, PEOPLE, counts.astype(np.int64))).interval()
-        assert np.allclose(limits, [low[counts], high[counts]], atol=1e-6)
+        estimate = sf.estimate(mechanism, sf.Aggregate(mechanism.hash, PEOPLE, counts.astype(np.int64)))
+        assert np.allclose(estimate.interval(), [low[counts], high[counts]], atol=1e-6)
         for first in (0, second - 1):
             table = library_change(mechanism, survey, repetition, first, second)
             change, error = (each[repetition] for each in linked_errors(mechanism, survey, first, second))
@@ -364,7 +369,8 @@ def coverage(quick: bool) -> None:
         )
         assert isinstance(mechanism, MemoizedMechanism)
         survey = simulate(mechanism, repetitions, seed=11)
-        check_against_library(mechanism, survey, 50 if quick else 200)
+        limits = wave_limits(mechanism, survey)
+        check_against_library(mechanism, survey, limits, 50 if quick else 200)
         answers = mechanism.most_answers or 4
         truth, subjects = true_frequencies(answers)
         estimands = {"values": truth} if changes is None else {"reported values": subjects, "values": truth}
@@ -375,7 +381,7 @@ def coverage(quick: bool) -> None:
                 "steps": np.diff(subjects - estimand, axis=0),
                 "spans": (subjects - estimand) - (subjects - estimand)[0],
             }
-            for quantity, shares in coverage_of(mechanism, survey, estimand).items():
+            for quantity, shares in coverage_of(mechanism, survey, limits, estimand).items():
                 cells = (f"{number:.2%}" for number in (shares.min(), shares.mean(), shares.max()))
                 row(label, name, _NAMES[quantity], *cells, f"{np.abs(bias[quantity]).max():.4f}")
         if changes is None:

@@ -1,14 +1,17 @@
-"""The published mechanisms for repeated collection have the stated levels and variances, by enumeration."""
+"""Repeated collection: published mechanisms by enumeration, and estimates over several waves by simulation."""
 
 from __future__ import annotations
 
 import importlib
+import itertools
 import math
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
+import sfumato as sf
 from support import ROOT
 
 LEVELS = [(0.5, 1.0), (1.0, 2.0), (1.0, 4.0)]
@@ -107,3 +110,64 @@ def test_levels_out_of_order_are_rejected(levels: tuple[float, float]) -> None:
 def test_the_report_of_optimized_unary_encoding_is_optimized_unary_encoding() -> None:
     mechanism = baseline("LOSUE").at(7, 1.0, 4.0)
     assert mechanism.report_rates == pytest.approx((0.5, 1 / (math.e + 1)))
+
+
+# -- estimates over several waves --------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("max_changes", [None, 1])
+def test_intervals_cover_the_values_that_devices_report_about(
+    max_changes: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The test rejects a correct law with probability below 1e-6, by the union over all cells."""
+    module = importlib.import_module("benchmarks.longitudinal")
+    monkeypatch.setattr(module, "PEOPLE", 400)
+    waves, repetitions = 4, 500
+    domain = sf.Domain.range(4)
+    policies = sf.Uniform(domain, 1), sf.Uniform(domain, 2)
+    mechanism: Any = sf.design(policies[0], lifetime=policies[1], mechanism="rr", max_changes=max_changes)
+    survey = module.simulate(mechanism, repetitions, seed=7, waves=waves)
+    limits = module.wave_limits(mechanism, survey)
+    module.check_against_library(mechanism, survey, limits, 5)
+    truth, subjects = module.true_frequencies(mechanism.most_answers, waves)
+    assert (np.abs(truth - subjects).max() > 0.001) == (max_changes is not None)  # a full memory makes estimates biased
+    shares = module.coverage_of(mechanism, survey, limits, subjects)
+    cells = sum(each.size for each in shares.values())
+    low, high = (binom.ppf([1e-6 / cells, 1 - 1e-6 / cells], repetitions, level) for level in (0.944, 0.956))
+    for name, each in shares.items():
+        assert (each * repetitions >= low[0]).all(), name
+        assert (each * repetitions <= high[1]).all(), name
+    if max_changes is not None:
+        return
+    # The mean of the estimated variances of a change is exact within 2%, which is about ten standard errors.
+    chain = (1 - module.CHANGE_RATE) * np.eye(4) + module.CHANGE_RATE * module.transitions()
+    moments = np.array([mechanism.shared_moments(unit) for unit in np.eye(4)])
+    for first, second in ((0, 1), (2, 3), (0, 3)):
+        same = truth[first] * np.diag(np.linalg.matrix_power(chain, second - first))
+        covariance = same @ moments - truth[first] * truth[second]
+        variances = mechanism.estimator.variances(truth[first]) + mechanism.estimator.variances(truth[second])
+        exact = (variances - 2 * covariance) / module.PEOPLE
+        estimated = (module.linked_errors(mechanism, survey, first, second)[1] ** 2).mean(axis=0)
+        assert np.allclose(estimated, exact, rtol=0.02)
+        assert not np.allclose(variances / module.PEOPLE, exact, rtol=0.05)  # independent waves would be wrong
+        # Without linked reports, the variance is bounded if the rate is.
+        rate = module.CHANGE_RATE * (second - first)
+        bounds = [
+            module.library_change(mechanism, survey, i, first, second, overlap=1, change_rate=rate).standard_errors ** 2
+            for i in range(20)
+        ]
+        assert (np.mean(bounds, axis=0) >= 0.98 * exact).all()
+
+
+def test_devices_report_about_the_same_values_as_the_library_says() -> None:
+    module = importlib.import_module("benchmarks.longitudinal")
+    domain = sf.Domain.range(4)
+    mechanism: Any = sf.design(sf.Uniform(domain, 1), lifetime=sf.Uniform(domain, 2), max_changes=1)
+    paths = np.array(list(itertools.product(range(4), repeat=4)))
+    chain = (1 - module.CHANGE_RATE) * np.eye(4) + module.CHANGE_RATE * module.transitions()
+    masses = module.START[paths[:, 0]] * np.prod([chain[paths[:, i], paths[:, i + 1]] for i in range(3)], axis=0)
+    truth, subjects = module.true_frequencies(2, 4)
+    for exact, values in ((truth, paths), (subjects, mechanism.effective_values(paths))):
+        for wave in range(4):
+            assert np.allclose(np.bincount(values[:, wave], weights=masses, minlength=4), exact[wave])

@@ -153,6 +153,26 @@ def test_bounds_contain_the_covariance_of_every_joint_law(rate: float | None, q:
         assert greatest[v] >= exact[1] - 1e-3
 
 
+@pytest.mark.parametrize("rate", [0.05, 0.15, 0.4, None])
+@pytest.mark.parametrize("q", [[0.5, 0.3, 0.2], [0.45, 0.35, 0.2]])
+def test_shared_answers_narrow_the_bounds(rate: float | None, q: list[float]) -> None:
+    """Two reports of a memoized mechanism about one value share the permanent answer."""
+    policies = sf.Uniform(DOMAIN, 1), sf.Uniform(DOMAIN, 2)
+    memoized = sf.design(policies[0], lifetime=policies[1])
+    p, n = np.array([0.5, 0.3, 0.2]), 10**8
+    moments = np.array([memoized.shared_moments(unit) for unit in np.eye(3)])
+    tables = []
+    for mechanism in (memoized, memoized.single):  # type: ignore[attr-defined]
+        counts = {1: wave_counts(mechanism, p, n), 2: wave_counts(mechanism, q, n)}
+        tables.append(sf.estimate_waves(mechanism, counts, overlap=1, change_rate=rate))
+    least, fresh = (waves._covariance(1, 2, least=True) * n for waves in tables)
+    exact = [extreme_covariance(p, np.array(q), rate, moments[:, v], 1) - p[v] * q[v] for v in range(3)]
+    assert (least <= np.array(exact) + 1e-3).all()
+    assert (least >= np.array(exact) - 0.12).all()
+    assert (least >= fresh - 1e-9).all()
+    assert (tables[0].mean().standard_errors < tables[1].mean().standard_errors).all()
+
+
 def extreme_covariance(p: Any, q: Any, rate: float | None, moments: Any, sign: int) -> float:
     """Return the least (sign 1) or greatest (sign -1) shared moment over all joint laws with marginals p and q."""
     size = len(p)
