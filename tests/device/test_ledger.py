@@ -935,3 +935,58 @@ def test_a_save_reaches_the_disk_and_so_does_its_name(shared: Path, monkeypatch:
     monkeypatch.setattr(os, "fsync", recorded)
     Ledger.load(shared).save(shared)
     assert synced == ["file", "folder"]
+
+
+# -- sampled parts -----------------------------------------------------------------------------------------------
+
+
+def _questionnaire() -> tuple[sf.mechanisms.SampledParts, sf.Product]:
+    """Return a questionnaire of four attributes, of which a person reports one."""
+    names = ["a", "b", "c", "d"]
+    policy = sf.Product({name: sf.Uniform(sf.Domain.range(3), 1) for name in names})
+    parts = {name: RandomizedResponse(sf.Domain.range(3), 1) for name in names}
+    return sf.mechanisms.SampledParts(policy.domain, parts, [1, 2, 3, 4]), policy
+
+
+def test_a_person_reports_the_same_attribute_in_all_waves(tmp_path: Path) -> None:
+    mechanism, policy = _questionnaire()
+    drawn = set()
+    for seed in range(12):
+        ledger = Ledger()
+        first = ledger.answer("wave 1", mechanism, policy, (0, 1, 2, 0), stream=sf.InsecureSeeded(seed))
+        part = mechanism.split_report(int(first[0]))[0]
+        drawn.add(part)
+        path = tmp_path / f"{seed}.json"
+        ledger.save(path)
+        again = Ledger.load(path)
+        for wave in range(2, 5):
+            value = (wave % 3, 1, 0, 2)
+            stream = sf.InsecureSeeded(100 * seed + wave)
+            later = again.answer(f"wave {wave}", mechanism, policy, value, stream=stream)
+            assert mechanism.split_report(int(later[0]))[0] == part
+        changed = again.answer(
+            "wave 1", mechanism, policy, (2, 2, 2, 2), allow_change=True, stream=sf.InsecureSeeded(seed)
+        )
+        assert mechanism.split_report(int(changed[0]))[0] == part
+    assert len(drawn) > 1
+
+
+def test_the_choice_is_repeated_only_for_the_same_questionnaire() -> None:
+    mechanism, policy = _questionnaire()
+    other = sf.mechanisms.SampledParts(policy.domain, {"a": RandomizedResponse(sf.Domain.range(3), 1)})
+    ledger = Ledger()
+    ledger.answer("first", mechanism, policy, (0, 0, 0, 0), stream=sf.InsecureSeeded(1))
+    assert int(ledger.answer("second", other, policy, (0, 0, 0, 0), stream=sf.InsecureSeeded(1))[0]) < 3
+
+
+def test_a_repeated_choice_has_the_law_of_its_part() -> None:
+    mechanism, _ = _questionnaire()
+    repeated = mechanism.repeating(4)
+    assert isinstance(repeated, sf.mechanisms.SampledParts)
+    assert list(repeated.probabilities) == [Fraction(0), Fraction(1), Fraction(0), Fraction(0)]
+    assert mechanism.probabilities == (Fraction(1, 10), Fraction(1, 5), Fraction(3, 10), Fraction(2, 5))
+    x = mechanism.domain.index((0, 2, 1, 1))
+    law = [repeated.probability(y, x) for y in range(12)]
+    assert law[3:6] == [RandomizedResponse(sf.Domain.range(3), 1).probability(y, 2) for y in range(3)]
+    assert sum(law) == 1
+    assert RandomizedResponse(FRUIT, 1).repeating(0) == RandomizedResponse(FRUIT, 1)

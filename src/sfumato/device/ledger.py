@@ -21,6 +21,9 @@ Its permanent answer is a release under the lifetime policy, which stays in the 
 ledger writes ahead: it stores a permanent answer before it draws a report about it, and a report before it returns it.
 So a process that is killed at any point neither draws a permanent answer again nor two reports for one wave.
 
+**An attribute is drawn once.** A mechanism such as ``SampledParts`` draws the attribute that a person reports. Later
+reports from the same mechanism, in any collection, are about the same attribute. Its stored report states which.
+
 **Nothing is spent twice.** Threads may share a ledger. Processes share its file: ``Ledger.open`` admits one process at
 a time, and ``save`` rejects a file with releases that this ledger does not know.
 
@@ -497,7 +500,7 @@ class Ledger:
                     "to see what a second report costs, and pass allow_change=True to give it."
                 )
             self._check_budget(release)
-            reports: npt.NDArray[Any] = privatize(mechanism, [value], stream)
+            reports: npt.NDArray[Any] = privatize(self._repeating(mechanism), [value], stream)
             report = (
                 reports[0].tobytes()
                 if mechanism.report_format.shape
@@ -634,6 +637,12 @@ class Ledger:
         """Save the ledger if its file is open, so that the next step cannot happen without a record."""
         if self._path is not None:
             self.save(self._path)
+
+    def _repeating(self, mechanism: Mechanism) -> Mechanism:
+        """Return the mechanism that repeats the choice of an earlier report, such as the attribute that was drawn."""
+        reports = (release.report for release in self._releases if release.mechanism == mechanism.hash)
+        earlier = next((report for report in reports if report is not None), None)
+        return mechanism if earlier is None else mechanism.repeating(mechanism.report_format.decode(earlier))
 
     def cost_of_change(self, collection: str, mechanism: Mechanism, policy: Policy, value: object) -> Cost:
         """Return the privacy cost of an answer without drawing or recording a report.

@@ -225,6 +225,25 @@ class Mechanism(ABC):
         """
         return is_library_class(type(self))
 
+    def repeating(self, report: int) -> Mechanism:  # noqa: ARG002
+        """Return the mechanism for later reports of a person who has sent a report.
+
+        Some mechanisms make a choice that does not depend on the value, such as the attribute that a person reports. It
+        must be the same in all reports of the person, because several choices reveal more. The ledger calls this
+        method.
+
+        Parameters
+        ----------
+        report
+            The earlier report.
+
+        Returns
+        -------
+        Mechanism
+            A mechanism with the same reports that repeats the choice; by default, this mechanism.
+        """
+        return self
+
     # -- the stated law ----------------------------------------------------------------------------------
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -130,7 +131,7 @@ class SampledParts(Mechanism):
         ]
         self.layout = Layout(self.frame_offsets[-1], (Field.number(0, _CHOICE_BITS), *fields))
 
-    @property
+    @cached_property
     def probabilities(self) -> tuple[Fraction, ...]:
         """Probability of each part, in the order of the parts."""
         return tuple(Fraction(weight, self.total) for weight in self.weights)
@@ -206,9 +207,24 @@ class SampledParts(Mechanism):
         int
             The index of the value's attributes in row-major order.
         """
-        axes, shape = self.axes[number], self.domain.shape
-        places = np.unravel_index(x, shape)
-        return int(np.ravel_multi_index([places[axis] for axis in axes], [shape[axis] for axis in axes]))
+        place = 0
+        for stride, size in self._strides[number]:
+            place = place * size + x // stride % size
+        return place
+
+    @cached_property
+    def _strides(self) -> list[list[tuple[int, int]]]:
+        """For each attribute of each part, the number of values per step along it, and its size."""
+        shape = self.domain.shape
+        return [[(math.prod(shape[axis + 1 :]), shape[axis]) for axis in axes] for axes in self.axes]
+
+    def repeating(self, report: int) -> Mechanism:
+        chosen, _ = self.split_report(report)
+        same = copy.copy(self)
+        same.weights, same.total = tuple(int(number == chosen) for number in range(len(self.parts))), 1
+        for derived in ("_bounds", "probabilities", "hash"):
+            same.__dict__.pop(derived, None)
+        return same
 
     def representatives(self) -> Iterable[int]:
         # Values that together have every index of every attribute.
