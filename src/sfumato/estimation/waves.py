@@ -342,7 +342,10 @@ class WaveEstimates(FrozenData, Result):
         size = len(self.domain)
         columns: dict[str, Any] = {"wave": [wave for wave in self.waves for _ in range(size)]}
         for name in tables[0]:
-            columns[unused_name(name, columns)] = list(itertools.chain.from_iterable(table[name] for table in tables))
+            parts: list[Any] = [table[name] for table in tables]
+            arrays = isinstance(parts[0], np.ndarray)
+            joined = np.concatenate(parts) if arrays else list(itertools.chain.from_iterable(parts))
+            columns[unused_name(name, columns)] = joined
         return columns
 
     def _shown(self) -> Mapping[str, Sequence[Any]]:
