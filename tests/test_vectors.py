@@ -20,7 +20,7 @@ from support import ROOT
 FOLDER = ROOT / "vectors"
 NAMES = sorted(mechanism_classes())
 #: Mechanisms that devices run one report at a time, so that they have no kernel.
-ONE_AT_A_TIME = {"memoized"}
+ONE_AT_A_TIME = {"local-hashing", "memoized"}
 
 
 def vectors(name: str) -> list[dict[str, Any]]:

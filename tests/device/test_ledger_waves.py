@@ -263,6 +263,40 @@ def test_streams_and_bitmaps_work_with_waves() -> None:
     assert counts.n == 5
 
 
+def test_values_of_one_bucket_share_an_answer() -> None:
+    domain = sf.Domain.range(9)
+    single = sf.mechanisms.LocalHashing(domain, 1, buckets=3)
+    mechanism = MemoizedMechanism.for_policies(single, sf.Uniform(domain, 1), sf.Uniform(domain, 2))
+    for seed in range(20):
+        ledger, stream = Ledger(), sf.InsecureSeeded(seed)
+        for wave in range(18):
+            ledger.answer_wave("daily", mechanism, wave % 9, wave, stream=stream)
+        answers = [int.from_bytes(release.report or b"", "little") for release in ledger.releases]
+        assert len({answer // 3 for answer in answers}) == 1, "a person keeps one hash function"
+        used = {single.bucket(answers[0] // 3, x) for x in range(9)}
+        assert len(answers) == len(used) <= 3
+        assert ledger.total <= sf.Epsilon(6)
+
+
+def test_answers_of_two_buckets_have_exactly_the_stated_law() -> None:
+    """Two waves with a change: one hash function, and independent answers of its buckets."""
+    domain = sf.Domain.range(3)
+    single = sf.mechanisms.LocalHashing(domain, "ln 3", buckets=2)
+    mechanism = MemoizedMechanism.for_policies(single, sf.Uniform(domain, "ln 3"), sf.Uniform(domain, "inf"))
+    law = law_of(Enumerated, mechanism, [1, 2])
+    keep, uniform = mechanism.keep_probability(0), Fraction(1, mechanism.outputs)
+    expected: dict[Any, Fraction] = {}
+    for reports in itertools.product(mechanism.reports(), repeat=2):
+        total = Fraction(0)
+        for function in range(single.hashes):  # at an infinite level, permanent answers are the true buckets
+            answers = [function * 2 + single.bucket(function, x) for x in (1, 2)]
+            pairs = zip(reports, answers, strict=True)
+            likelihoods = [keep * (report == answer) + (1 - keep) * uniform for report, answer in pairs]
+            total += likelihoods[0] * likelihoods[1] / single.hashes
+        expected[reports] = total
+    assert law == expected
+
+
 # -- readable totals ---------------------------------------------------------------------------------------
 
 

@@ -18,6 +18,7 @@ from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.draws import BitDraws
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.high_low.subset import HighLowSubset
+from sfumato.mechanisms.local_hashing.mechanism import LocalHashing
 from sfumato.mechanisms.memoized.mechanism import MemoizedMechanism
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
@@ -315,6 +316,35 @@ def test_the_stale_share_is_the_share_of_simulated_people(settings: dict[str, An
     assert expected.shape == (waves,)
     if settings:
         assert (abs(share - 1.05 * expected) > 6 * error).any()
+
+
+def test_buckets_limit_the_level_of_all_changes() -> None:
+    domain = R(50)
+    single = LocalHashing(domain, 1, buckets=3)
+    policies = sf.Uniform(domain, 1), sf.Uniform(domain, 2)
+    mechanism = MemoizedMechanism.for_policies(single, *policies)
+    assert mechanism.lifetime_policy() == mechanism.lifetime_policy(1000) == sf.Uniform(domain, 6)
+    assert sf.audit(mechanism, policies[0]).holds
+    assert sf.audit(mechanism.permanent, policies[1]).holds
+    true = np.arange(20).reshape(2, 10)
+    assert mechanism.effective_values(true).tolist() == true.tolist()
+    assert (mechanism.stale_share(10, 0.5) == 0).all()
+    limited = MemoizedMechanism.for_policies(single, *policies, max_changes=1)
+    assert limited.lifetime_policy() == sf.Uniform(domain, 4)
+    with pytest.raises(InvalidInput, match="each person has other buckets"):
+        limited.effective_values(true)
+    with pytest.raises(InvalidInput, match="buckets must be a prime number"):
+        LocalHashing(domain, 1, buckets=4)
+    with pytest.raises(InvalidInput, match="at least two values"):
+        LocalHashing(R(1), 1)
+
+
+class TestLocalHashing(MechanismContract):
+    cases = 16
+    sizes = range(2, 6)
+
+    def make(self, domain: sf.Domain, epsilon: Epsilon) -> Mechanism:
+        return LocalHashing(domain, epsilon, buckets=2 + len(domain) % 2)
 
 
 def test_a_permanent_answer_and_its_reports_are_drawn_separately() -> None:

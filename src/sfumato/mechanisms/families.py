@@ -26,6 +26,7 @@ from sfumato.mechanisms.nested_subsets import *
 from sfumato.mechanisms.nested_cyclic import *
 from sfumato.mechanisms.composed_subsets import *
 from sfumato.mechanisms.product import *
+from sfumato.mechanisms.local_hashing import *
 from sfumato.mechanisms.memoized import *
 from sfumato.mechanisms.sampled_parts import *
 # isort: on

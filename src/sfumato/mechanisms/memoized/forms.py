@@ -23,6 +23,7 @@ from sfumato.mechanisms.base import Finished, Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.draws import Draws
 from sfumato.mechanisms.high_low.base import HighLowMechanism
+from sfumato.mechanisms.local_hashing.mechanism import LocalHashing
 from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
 from sfumato.mechanisms.subset.mechanism import SubsetSelection, best_subset_size, nth_set_bit
 from sfumato.mechanisms.table.alias import TOTAL
@@ -30,7 +31,7 @@ from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.two_level import OUTSIDE, MixtureMechanism
 from sfumato.policy import Blocks, HighLow, Policy, on_pairs, structure_of
 
-__all__ = ["BLOCKS", "HIGH_LOW", "KEEP_BITS", "MIXTURE", "SUBSET", "TABLE", "Form"]
+__all__ = ["BLOCKS", "BUCKETS", "HIGH_LOW", "KEEP_BITS", "MIXTURE", "SUBSET", "TABLE", "Form"]
 
 #: Bits of the probability ρ of a table. Weights of a permanent table are multiples of 2^22, so that the law of one
 #: report has integer weights too.
@@ -42,7 +43,12 @@ Odds = tuple[int, int]
 
 
 class Form(ABC, Generic[Kind]):
-    """Division of a class of mechanisms into permanent answers and reports."""
+    """Division of a class of mechanisms into permanent answers and reports.
+
+    ``shares_answers`` states whether several values may share a permanent answer.
+    """
+
+    shares_answers = False
 
     @abstractmethod
     def permanent_for(self, single: Kind, lifetime: Policy) -> Kind | None:
@@ -235,6 +241,24 @@ class _SubsetForm(Form[SubsetSelection]):
         return total
 
 
+class _BucketForm(_MixtureForm):
+    """Local hashing: a person keeps one hash function, and values of one bucket share a permanent answer."""
+
+    shares_answers = True
+
+    def most_answers(self, permanent: MixtureMechanism) -> int:
+        assert isinstance(permanent, LocalHashing)
+        return min(permanent.buckets, len(permanent.domain))
+
+    def key(self, permanent: MixtureMechanism, x: int, earlier: int) -> int:
+        assert isinstance(permanent, LocalHashing)
+        return permanent.bucket(earlier // permanent.buckets, x)
+
+    def start(self, permanent: MixtureMechanism, x: int, earlier: int | None) -> Hashable:
+        assert isinstance(permanent, LocalHashing)
+        return permanent.start(x) if earlier is None else (x, earlier // permanent.buckets)
+
+
 class _PartitionedForm(Form[PartitionedMechanism]):
     """Mechanisms made of parts: a closed form for every part; a report that reveals a value belongs to its part."""
 
@@ -354,5 +378,5 @@ class _TableForm(Form[TableMechanism]):
 
 
 #: The forms, which the registry entries of families name.
-MIXTURE, SUBSET, HIGH_LOW = _MixtureForm(), _SubsetForm(), _HighLowForm()
-BLOCKS, TABLE = _BlockForm(), _TableForm()
+MIXTURE, SUBSET, BUCKETS = _MixtureForm(), _SubsetForm(), _BucketForm()
+HIGH_LOW, BLOCKS, TABLE = _HighLowForm(), _BlockForm(), _TableForm()

@@ -322,12 +322,24 @@ class MemoizedMechanism(Mechanism):
 
     @property
     def most_answers(self) -> int | None:
-        """Greatest number of permanent answers that a device draws for one person, or None if there is no limit."""
+        """Greatest number of permanent answers that a device draws for one person, or None if there is no limit.
+
+        It is at most the number of values or, with :class:`LocalHashing`, the number of buckets.
+        """
         limit = None if self.max_changes is None else self.max_changes + 1
         if self.refresh_every is not None:
             return limit
         most = self._form.most_answers(self.permanent)
         return most if limit is None else min(limit, most)
+
+    @property
+    def _capacity(self) -> int | None:
+        """Number of answers at which a memory is full although a value may need another one, or None if it never is."""
+        limit = None if self.max_changes is None else self.max_changes + 1
+        never_full = (
+            self.refresh_every is None and limit is not None and limit >= self._form.most_answers(self.permanent)
+        )
+        return None if never_full else limit
 
     def answers_for(self, changes: int) -> int:
         """Return the greatest number of permanent answers of a person whose value changes a number of times.
@@ -411,7 +423,8 @@ class MemoizedMechanism(Mechanism):
         Raises
         ------
         InvalidInput
-            If the values do not have two axes, or are not indices of the domain.
+            If the values do not have two axes, or are not indices of the domain. Also for local hashing with a small
+            ``max_changes``, where the values depend on the hash function of each person.
 
         Examples
         --------
@@ -425,13 +438,16 @@ class MemoizedMechanism(Mechanism):
         if true.ndim != 2 or (true.size and not 0 <= true.min() <= true.max() < len(self.domain)):
             must = f"have shape (people, waves), with integers from 0 to {len(self.domain) - 1}"
             raise InvalidInput("effective_values", "values", must, Description(f"shape {true.shape}"))
-        most = self.most_answers
+        most = self._capacity
         result = true.copy()
         if self.refresh_every is not None:
             epochs = np.arange(true.shape[1]) // self.refresh_every
             return true[:, (epochs if most is None else np.minimum(epochs, most - 1)) * self.refresh_every]
-        if most is None or most >= min(len(self.domain), true.shape[1]):
+        if most is None or most >= true.shape[1]:
             return result
+        if self._form.shares_answers:
+            must = "have max_changes of at least the number of buckets minus 1, because each person has other buckets"
+            raise InvalidInput("effective_values", "the mechanism", must, self.max_changes)
         known = np.full((len(true), most), -1, dtype=np.int64)
         count = np.zeros(len(true), dtype=np.int64)
         for wave in range(true.shape[1]):
@@ -479,7 +495,7 @@ class MemoizedMechanism(Mechanism):
         count = checked_integer("stale_share", "waves", waves, 0, _MOST_CHANGES)
         if not 0 <= change_rate <= 1:
             raise InvalidInput("stale_share", "change_rate", "lie between 0 and 1", change_rate)
-        most = self.most_answers
+        most = self._capacity
         numbers = np.arange(count)
         if self.refresh_every is not None:
             epochs = numbers // self.refresh_every
