@@ -276,7 +276,7 @@ function withColumns(k = 0, outputs = 0, weight) {
 	}
 }
 
-/** The sum of largest likelihoods of parts with the probabilities weights/units. @param {TwoLevels[]} parts @param {bigint[]} weights */
+/** The sum of largest likelihoods of parts with the probabilities weights/units. @param {{ greatest: Fraction }[]} parts @param {bigint[]} weights */
 const greatestOf = (parts, weights, units = ONE) => sum(parts.map(({ greatest: [n, d] }, i) => [n * weights[i], d * units]))
 
 /** @param {bigint[][]} rows over 2^62 @returns {Law} */
