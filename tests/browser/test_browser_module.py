@@ -494,6 +494,7 @@ def test_averages_over_a_prior_are_those_of_the_exact_law(shared: Page) -> None:
                 "high-low-mixed-subsets",
                 "nested-subsets",
                 "product",
+                "sampled-parts",
                 "shifted-waves",
             ):
                 continue
