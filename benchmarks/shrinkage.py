@@ -221,7 +221,7 @@ def maps() -> None:
 
 def coverage() -> None:
     """Print the coverage of 95% intervals by the true count, for rare values among 50,000 people."""
-    surveys = {"bayes": 2000, "best": 200}
+    surveys = {"bayes": 1500, "best": 150}
     classes = {0: 20, 1: 20, 5: 20, 20: 20, 100: 15}
     rare = np.repeat(list(classes), list(classes.values()))
     truth = normal(np.append(rare, np.full(5, (50_000 - rare.sum()) / 5)))

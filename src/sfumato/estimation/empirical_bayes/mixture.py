@@ -47,6 +47,9 @@ _BLOCK = 64
 _MARGIN = 3.0
 #: Largest difference of the log-likelihood from its maximum, over all observations.
 _TOLERANCE = 1e-3
+#: Least variance, relative to the greatest one of a problem, that the grid resolves. A more precise observation keeps
+#: its value, because the others do not add to it; the grid and the bands of matrices stay small.
+_FINEST = 0.01
 #: Maximum number of Newton steps; 12 to 30 are usual.
 _MOST_STEPS = 200
 #: Fraction of the longest step inside the positive numbers that is taken.
@@ -159,7 +162,8 @@ def fit_mixture(observations: Floats, noise: Noise, floor: float = 0.0) -> Mixtu
         solution = problem.solve(_TOLERANCE * number / count)
         smooth = problem.smoothed(solution)
         parts.append((problem.atoms, solution * (number / count), smooth * (number / count)))
-        mean[part], variance[part] = problem.posterior(smooth)
+        shrunk = part[problem.is_resolved]
+        mean[shrunk], variance[shrunk] = (each[problem.is_resolved] for each in problem.posterior(smooth))
         gap += problem.gap(solution)
         log_likelihood += problem.log_likelihood(solution) + number * math.log(number / count)
         problems.append((problem, smooth, part))
@@ -238,6 +242,9 @@ class _Problem:
         inside = np.maximum(values, bins.floor)
         self.counts = bins.counts[part]
         self.atoms = _grid(inside, noise, bins.floor)
+        at_zero = noise.variance(np.zeros(len(values)))
+        #: Whether the grid is fine enough for each row.
+        self.is_resolved = at_zero >= _FINEST * at_zero.max()
         first, last = self._windows(inside, noise, reach)
         self._shift = np.empty(len(values))
         self._blocks: list[tuple[Integers, slice, Floats]] = []
@@ -394,8 +401,9 @@ def _grid(inside: Floats, noise: Noise, floor: float) -> Floats:
 
 
 def _least_variance(noise: Noise, parameter: float) -> float:
-    """Return the least variance of any observation at a parameter."""
-    return float(noise.variance(np.full(len(noise.constant), parameter)).min())
+    """Return the least variance of any observation at a parameter, at least that of the finest grid."""
+    variances = noise.variance(np.full(len(noise.constant), parameter))
+    return max(float(variances.min()), _FINEST * float(variances.max()))
 
 
 def _longest(point: Floats, step: Floats) -> float:

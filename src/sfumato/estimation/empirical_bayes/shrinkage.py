@@ -130,15 +130,15 @@ class Shrinkage:
         large = [part for part in self.totals.members if len(part) >= _OWN_PRIOR]
         small = [part for part in self.totals.members if len(part) < _OWN_PRIOR]
         pooled = [np.concatenate(small)] if small else []
-        return [part for values in (*large, *pooled) for part in self._by_noise(values)]
+        return [part for values in (*large, *pooled) for part in self.by_noise(values, _NOISE_RATIO)]
 
-    def _by_noise(self, values: Integers) -> list[Integers]:
-        """Divide values into classes of similar noise at frequency 0."""
+    def by_noise(self, values: Integers, ratio: float) -> list[Integers]:
+        """Divide values into classes in which variances at frequency 0 differ by a ratio, if they are large enough."""
         variances = self.noise.rows(values).variance(np.zeros(len(values)))
         order = np.argsort(variances, kind="stable")
         ordered, classes, start = variances[order], [], 0
         while start < len(order):
-            stop = int(np.searchsorted(ordered, ordered[start] * _NOISE_RATIO, side="right"))
+            stop = int(np.searchsorted(ordered, ordered[start] * ratio, side="right"))
             stop = max(stop, start + _LEAST_CLASS)
             # Values with the same noise stay together.
             stop = int(np.searchsorted(ordered, ordered[min(stop, len(order)) - 1] * (1 + 1e-9), side="right"))

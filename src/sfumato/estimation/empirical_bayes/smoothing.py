@@ -19,6 +19,8 @@ __all__ = ["ClassPrior", "ShiftedPrior", "fit_smooth", "lattice_of"]
 _WIDTHS = (0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0)
 #: Distance at which the kernel ends, in standard deviations.
 _TRUNCATE = 3.0
+#: Ratio of the variances of values that share a prior, from which on larger classes are divided.
+_NOISE_RATIO = 4.0
 #: Least number of values of a class, and the ratio of the sizes of consecutive classes.
 _LEAST_CLASS, _RATIO = 64, 2
 
@@ -81,7 +83,8 @@ class ClassPrior(Prior):
         while left >= _RATIO * _LEAST_CLASS:
             left //= _RATIO
             cuts.append(len(order) - left)
-        classes = [part for part in np.split(order, cuts) if len(part)]
+        similar = [part for part in np.split(order, cuts) if len(part)]
+        classes = [part for values in similar for part in model.by_noise(values, _NOISE_RATIO)]
         mixtures = [fit_mixture(model.observations[part], model.noise.rows(part)) for part in classes]
         return Posterior(self, model, classes, mixtures, np.zeros(len(model.observations)))
 
@@ -106,12 +109,13 @@ class ShiftedPrior(Prior):
         around = _neighbours(model.observations, self.shape, self.width)
         centres[: len(around)] = np.maximum(around, 0.0)
         chosen = np.arange(len(around))[_is_uncertain(model)[: len(around)]]
-        variance = model.noise.rows(chosen).variance(centres[chosen])
-        zeros = np.zeros(len(chosen))
-        mixture = fit_mixture(
-            model.observations[chosen] - centres[chosen], Noise(variance, zeros, zeros), floor=-math.inf
-        )
-        return Posterior(self, model, [chosen], [mixture], centres)
+        classes = model.by_noise(chosen, _NOISE_RATIO)
+        mixtures = []
+        for part in classes:
+            zeros = np.zeros(len(part))
+            noise = Noise(model.noise.rows(part).variance(centres[part]), zeros, zeros)
+            mixtures.append(fit_mixture(model.observations[part] - centres[part], noise, floor=-math.inf))
+        return Posterior(self, model, classes, mixtures, centres)
 
 
 def fit_smooth(model: Shrinkage, shape: tuple[int, ...]) -> Posterior:
