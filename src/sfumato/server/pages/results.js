@@ -14,7 +14,7 @@ const MOST_BARS = 40
 /** Minimum answers for a prediction of how many are needed. */
 const ENOUGH_TO_GUESS = 30
 const LEVELS = ["0.9", "0.95", "0.99"]
-const METHODS = { unbiased: "unbiased", efficient: "efficient (least variance)", simplex: "projected onto valid shares", mle: "maximum likelihood" }
+const METHODS = { unbiased: "unbiased", efficient: "efficient (least variance)", simplex: "projected onto valid shares", mle: "maximum likelihood", bayes: "shrunk (empirical Bayes)", best: "best of projected and shrunk" }
 const PARQUET = "application/vnd.apache.parquet"
 
 const parameters = new URLSearchParams(location.search)
