@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import pickle
 from typing import Any
 
@@ -16,6 +17,7 @@ import sfumato as sf
 from sfumato.errors import InvalidInput, LimitExceeded, UnknownLabel
 from sfumato.estimation import WaveTable
 from sfumato.mechanisms.registry import all_families
+from support.mutations import assert_read_or_rejected
 
 DOMAIN = sf.Domain(["none", "flu", "hiv"])
 RESPONSE = sf.mechanisms.RandomizedResponse(DOMAIN, "ln 3")
@@ -288,6 +290,30 @@ def test_changes_are_a_table_and_data(waves: sf.WaveEstimates) -> None:
     assert "mean over 3 waves" in str(mean)
     for table in (change, mean):
         assert table.plot().axes[0].get_xlabel() == "value"
+
+
+def test_results_are_exact_through_json(waves: sf.WaveEstimates) -> None:
+    rotating = {("w0", "w1"): 150, ("w1", "w2"): 100}
+    other = sf.estimate_waves(RESPONSE, {w: waves[w].counts for w in waves}, overlap=rotating, change_rate=0.1)
+    for result in (waves, other, waves.change("w0", "w1"), waves.mean(), waves.pairs["w0", "w1"]):
+        document = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+        again = type(result).from_dict(document)
+        assert again == result
+        assert again.to_dict() == document
+        with pytest.raises(InvalidInput):
+            type(result).from_dict({**document, "colour": "red"})
+    assert sf.WaveEstimates.from_dict(other.to_dict()).change("w0", "w2") == other.change("w0", "w2")
+
+
+@pytest.mark.slow
+def test_malformed_documents_are_rejected_and_nothing_else_happens() -> None:
+    mechanism = sf.mechanisms.RandomizedResponse(sf.Domain(["no", "yes"]), 1)
+    pairs = sf.aggregate_pairs(mechanism, [0, 1, 1], [0, 0, 1])
+    result = sf.estimate_waves(
+        mechanism, {1: pairs.first, 2: pairs.second}, pairs={(1, 2): pairs}, overlap={(1, 2): 3}, change_rate=0.5
+    )
+    for each in (pairs, result, result.mean()):
+        assert_read_or_rejected(type(each), json.loads(json.dumps(each.to_dict())))
 
 
 def test_many_waves_and_values_are_shortened() -> None:

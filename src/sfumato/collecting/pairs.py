@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from sfumato._core import FrozenData, Integers, checked_type, quantity, read_only
+from sfumato._core import (
+    FrozenData,
+    Integers,
+    check_keys,
+    checked_type,
+    quantity,
+    read_items,
+    read_only,
+    reads_document,
+)
 from sfumato.collecting.aggregates import Aggregate
-from sfumato.errors import Description, InvalidInput, LimitExceeded
+from sfumato.errors import Description, InvalidInput, LimitExceeded, UnknownSpec
 from sfumato.mechanisms import Mechanism
 
 __all__ = ["PairCounts", "aggregate_pairs"]
 
 _FUNCTION = "aggregate_pairs"
+_VERSION = 1
 #: Maximum number of joint counts; more would take over 80 MB.
 _MOST_COUNTS = 10_000_000
 
@@ -52,6 +63,8 @@ class PairCounts(FrozenData):
     first: Aggregate
     second: Aggregate
     joint: Integers
+
+    format: ClassVar[str] = "sfumato-pair-counts"
 
     def __post_init__(self) -> None:
         joint = np.asarray(self.joint)
@@ -111,6 +124,58 @@ class PairCounts(FrozenData):
         """
         self.first.check(mechanism)
         self.second.check(mechanism)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts as a JSON-compatible dict; :meth:`from_dict` reads it.
+
+        Returns
+        -------
+        dict
+            The hash of the mechanism, the number of people, and the counts of both waves and of pairs.
+        """
+        return {
+            "format": self.format,
+            "version": _VERSION,
+            "mechanism_hash": self.first.mechanism_hash,
+            "n": self.n,
+            "first": self.first.counts.tolist(),
+            "second": self.second.counts.tolist(),
+            "joint": self.joint.tolist(),
+        }
+
+    @classmethod
+    @reads_document
+    def from_dict(cls, document: Mapping[str, Any]) -> PairCounts:
+        """Return the counts that :meth:`to_dict` wrote.
+
+        Parameters
+        ----------
+        document
+            A dict from ``to_dict``, also after a round trip through JSON.
+
+        Returns
+        -------
+        PairCounts
+            Counts equal to those that were written.
+
+        Raises
+        ------
+        InvalidInput
+            If the dict is malformed, or the counts contradict each other.
+        UnknownSpec
+            If the format or the version is another one.
+        """
+        subject, keys = "PairCounts.from_dict", ("mechanism_hash", "n", "first", "second", "joint")
+        document = check_keys(subject, "the document", document, required=("format", "version", *keys))
+        header = {"format": cls.format, "version": _VERSION}
+        for key, known in header.items():
+            if document[key] != known or isinstance(document[key], bool):
+                raise UnknownSpec(subject, f"the key {key!r}", f"be {known!r}", document[key])
+        digest, n = document["mechanism_hash"], document["n"]
+        first, second = (Aggregate(digest, n, document[key]) for key in ("first", "second"))
+        rows = read_items(subject, "joint", document["joint"], len(first.counts))
+        joint = np.array([Aggregate(digest, n, row).counts for row in rows], np.int64)
+        return cls(first, second, joint.reshape(len(first.counts), -1))
 
     def __repr__(self) -> str:
         return f"PairCounts(n={self.n}, counts={len(self.joint)}x{len(self.joint)})"

@@ -13,7 +13,7 @@ import math
 import types
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -22,22 +22,28 @@ from sfumato._core import (
     Floats,
     FrozenData,
     Result,
+    check_keys,
     checked_type,
     is_number,
     percent,
     plot_result,
     quantity,
+    read_flag,
+    read_items,
     read_only,
+    read_string,
+    reads_document,
     unused_name,
 )
-from sfumato.collecting import Aggregate, PairCounts
+from sfumato.collecting import Aggregate, PairCounts, group_document, read_group
 from sfumato.domain import Domain
 from sfumato.errors import Description, InvalidInput, LimitExceeded, UnknownLabel
-from sfumato.estimation.estimates import value_table
+from sfumato.estimation.documents import VERSION, check_document, numbers, read_header, read_numbers_of
+from sfumato.estimation.estimates import Estimate, value_table
 from sfumato.estimation.frequencies import estimate
 from sfumato.estimation.linear import LinearEstimate, check_confidence
 from sfumato.estimation.mechanism_estimates import MechanismEstimate
-from sfumato.mechanisms import Estimator, Mechanism
+from sfumato.mechanisms import Estimator, Mechanism, mechanism_from_spec
 
 if TYPE_CHECKING:
     import pandas
@@ -110,6 +116,8 @@ class WaveEstimates(FrozenData, Result):
     pairs: Mapping[tuple[Any, Any], PairCounts]
     overlap: float | Mapping[tuple[Any, Any], int] | None = None
     change_rate: float | None = None
+
+    format: ClassVar[str] = "sfumato-wave-estimates"
 
     def __post_init__(self) -> None:
         for name in ("waves", "pairs", "overlap"):
@@ -370,6 +378,81 @@ class WaveEstimates(FrozenData, Result):
         method = next(iter(self.waves.values())).method
         return f"{quantity(len(self.waves), 'wave')}, method {method}, frequency ± standard error of {values}"
 
+    # -- documents ---------------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the estimates as a JSON-compatible dict; :meth:`from_dict` reads it.
+
+        Returns
+        -------
+        dict
+            The spec of the mechanism, the estimate of every wave, the joint counts, and what is known about people.
+
+        Raises
+        ------
+        InvalidInput
+            If the name of a wave is not a string, a finite number, a boolean, None, a date, a time or a tuple of these.
+        """
+        waves = []
+        for wave, each in self.waves.items():
+            document = each.to_dict()
+            del document["mechanism"]
+            waves.append({"wave": group_document(wave, "WaveEstimates"), "estimate": document})
+        overlap: Any = self.overlap
+        if isinstance(overlap, Mapping):
+            overlap = [{**_names_document(names), "people": people} for names, people in overlap.items()]
+        return {
+            "format": self.format,
+            "version": VERSION,
+            "mechanism": self.mechanism.spec,
+            "waves": waves,
+            "pairs": [{**_names_document(names), "counts": pair.to_dict()} for names, pair in self.pairs.items()],
+            "overlap": overlap,
+            "change_rate": self.change_rate,
+        }
+
+    @classmethod
+    @reads_document
+    def from_dict(cls, document: Mapping[str, Any]) -> WaveEstimates:
+        """Return the estimates that :meth:`to_dict` wrote.
+
+        Parameters
+        ----------
+        document
+            A dict from ``to_dict``, also after a round trip through JSON.
+
+        Returns
+        -------
+        WaveEstimates
+            Estimates equal to those that were written, with the same errors and intervals.
+
+        Raises
+        ------
+        InvalidInput
+            If the dict is malformed, has one wave twice or none, or contradicts itself (see ``Estimate.from_dict``).
+        """
+        subject = "WaveEstimates.from_dict"
+        read_header(subject, document, cls.format)
+        document = check_document(subject, document, ("mechanism", "waves", "pairs", "overlap", "change_rate"))
+        mechanism = mechanism_from_spec(document["mechanism"])
+        waves: dict[Any, MechanismEstimate] = {}
+        for row in read_items(subject, "waves", document["waves"]):
+            row = check_keys(subject, "a row of waves", row, required=("wave", "estimate"))
+            wave, each = read_group(subject, row["wave"]), Estimate.from_dict(row["estimate"], mechanism=mechanism)
+            if wave in waves or not isinstance(each, MechanismEstimate) or each.method not in _METHODS:
+                raise InvalidInput(subject, "waves", "have one estimate of frequencies for each wave", row["wave"])
+            waves[wave] = each
+        if not waves:
+            raise InvalidInput(subject, "waves", "contain at least one wave", document["waves"])
+        pairs = {}
+        for names, row in _read_rows(subject, "pairs", document["pairs"], "counts"):
+            pairs[names] = PairCounts.from_dict(row)
+            _check_pair(mechanism, waves, names, pairs[names])
+        overlap = document["overlap"]
+        if isinstance(overlap, list):
+            overlap = dict(_read_rows(subject, "overlap", overlap, "people"))
+        return cls(waves, pairs, _checked_overlap(waves, overlap), _checked_rate(document["change_rate"]))
+
     def __repr__(self) -> str:
         n = sum(each.n for each in self.waves.values())
         return f"WaveEstimates(waves={len(self.waves)}, n={n}, values={len(self.domain)}, linked={len(self.pairs)})"
@@ -421,6 +504,8 @@ class WaveTable(FrozenData, Result, Mapping[Any, LinearEstimate]):
     standard_errors: Floats
     unseen: Floats
     is_linked: bool
+
+    format: ClassVar[str] = "sfumato-wave-table"
 
     def __post_init__(self) -> None:
         for name in ("numbers", "standard_errors", "unseen"):
@@ -542,6 +627,59 @@ class WaveTable(FrozenData, Result, Mapping[Any, LinearEstimate]):
             return ()
         return ("The standard errors are upper bounds, because reports of the same people are not linked.",)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table as a JSON-compatible dict; :meth:`from_dict` reads it.
+
+        Returns
+        -------
+        dict
+            One entry per field.
+        """
+        arrays = {name: numbers(getattr(self, name)) for name in ("numbers", "standard_errors", "unseen")}
+        return {
+            "format": self.format,
+            "version": VERSION,
+            "quantity": self.quantity,
+            "waves": [group_document(wave, "WaveTable") for wave in self.waves],
+            "domain": self.domain.to_dict(),
+            **arrays,
+            "is_linked": self.is_linked,
+        }
+
+    @classmethod
+    @reads_document
+    def from_dict(cls, document: Mapping[str, Any]) -> WaveTable:
+        """Return the table that :meth:`to_dict` wrote.
+
+        Parameters
+        ----------
+        document
+            A dict from ``to_dict``, also after a round trip through JSON.
+
+        Returns
+        -------
+        WaveTable
+            A table equal to the one that was written.
+
+        Raises
+        ------
+        InvalidInput
+            If the dict is malformed. Its numbers are not checked, because it has no counts.
+        """
+        subject, names = "WaveTable.from_dict", ("numbers", "standard_errors", "unseen")
+        read_header(subject, document, cls.format)
+        document = check_document(subject, document, ("quantity", "waves", "domain", *names, "is_linked"))
+        domain = Domain.from_dict(document["domain"])
+        quantity = read_string(subject, "quantity", document["quantity"])
+        if quantity not in ("change", "frequency"):
+            raise InvalidInput(subject, "quantity", "be 'change' or 'frequency'", quantity)
+        waves = tuple(read_group(subject, wave) for wave in read_items(subject, "waves", document["waves"]))
+        values, errors, unseen = (read_numbers_of(subject, name, document[name], len(domain)) for name in names)
+        if min(float(errors.min()), float(unseen.min())) < 0:
+            raise InvalidInput(subject, "standard_errors", "be at least 0", document["standard_errors"])
+        is_linked = read_flag(subject, "is_linked", document["is_linked"])
+        return cls(quantity, waves, domain, values, errors, unseen, is_linked)
+
     def __repr__(self) -> str:
         return f"WaveTable({self.quantity!r}, waves={len(self.waves)}, values={len(self)}, is_linked={self.is_linked})"
 
@@ -618,12 +756,29 @@ def estimate_waves(
         result = estimate(mechanism, counts, method)
         assert isinstance(result, MechanismEstimate)
         waves[wave] = result
-    if change_rate is not None and not (is_number(change_rate) and 0 <= change_rate <= 1):
-        raise InvalidInput(_FUNCTION, "change_rate", "lie between 0 and 1", change_rate)
     linked = {} if pairs is None else dict(pairs)
     for names, pair in linked.items():
         _check_pair(mechanism, waves, names, pair)
-    return WaveEstimates(waves, linked, _checked_overlap(waves, overlap), change_rate)
+    return WaveEstimates(waves, linked, _checked_overlap(waves, overlap), _checked_rate(change_rate))
+
+
+def _names_document(names: tuple[Any, Any]) -> dict[str, Any]:
+    """Return the names of two waves as documents store them."""
+    return {key: group_document(name, "WaveEstimates") for key, name in zip(("first", "second"), names, strict=True)}
+
+
+def _read_rows(subject: str, parameter: str, document: Any, key: str) -> Iterator[tuple[tuple[Any, Any], Any]]:
+    """Yield the names of two waves and the entry for them, from rows of a document."""
+    for row in read_items(subject, parameter, document):
+        row = check_keys(subject, f"a row of {parameter}", row, required=("first", "second", key))
+        yield (read_group(subject, row["first"]), read_group(subject, row["second"])), row[key]
+
+
+def _checked_rate(rate: Any) -> float | None:
+    """Return the share of people who change, or raise InvalidInput."""
+    if rate is not None and not (is_number(rate) and 0 <= rate <= 1):
+        raise InvalidInput(_FUNCTION, "change_rate", "lie between 0 and 1", rate)
+    return None if rate is None else float(rate)
 
 
 def _two_waves(parameter: str, waves: Mapping[Any, Any], names: Any) -> tuple[Any, Any]:
@@ -659,7 +814,7 @@ def _checked_overlap(waves: Mapping[Any, MechanismEstimate], overlap: Any) -> An
     if overlap is not None and not (is_number(overlap) and 0 <= overlap <= 1):
         hint = "Pass 1 for a panel, 0 for different people, or a mapping from pairs of waves to numbers of people."
         raise InvalidInput(_FUNCTION, "overlap", "be a share between 0 and 1", overlap, hint=hint)
-    return overlap
+    return None if overlap is None else float(overlap)
 
 
 def _linked_covariance(estimator: Estimator, pair: PairCounts) -> Floats:
