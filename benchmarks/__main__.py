@@ -2,10 +2,22 @@
 
 import time
 
-from benchmarks import audits, blocks, cyclic, kernels, local_priors, longitudinal, peers, questions, scaling, surveys
+from benchmarks import (
+    audits,
+    blocks,
+    cyclic,
+    kernels,
+    local_priors,
+    longitudinal,
+    peers,
+    questions,
+    scaling,
+    surveys,
+    tables,
+)
 
 start = time.perf_counter()
-for part in (peers, scaling, kernels, cyclic, audits, blocks, local_priors, questions, surveys, longitudinal):
+for part in (peers, scaling, kernels, cyclic, audits, blocks, local_priors, questions, surveys, longitudinal, tables):
     begin = time.perf_counter()
     part.main()
     print(f"({part.__name__}: {time.perf_counter() - begin:.0f} s)\n", flush=True)

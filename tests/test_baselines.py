@@ -250,3 +250,42 @@ def test_em_finds_the_distribution_from_exact_counts() -> None:
     smooth = square_wave.reconstruct(counts, wave.law, wave.adjoint, 8, tolerance=1e-3)
     assert smooth.sum() == pytest.approx(1)
     assert np.abs(np.diff(smooth)).max() < np.abs(np.diff(prior)).max()
+
+
+# -- several attributes ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("protocol", ["grr", "oue-z"])
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_fake_data_is_unbiased_with_the_published_variance(protocol: str, epsilon: float) -> None:
+    """Arcolezi et al. 2021: f̂ = (C·d·k - n(d - 1 + q·k))/(n·k·(p - q)) for GRR, and Var = d²·δ(1-δ)/(n·(p - q)²)."""
+    sizes, p = (2, 5, 3), skewed(5)
+    mechanism = baselines("attributes").FakeData(sizes, epsilon, protocol)
+    level = math.log(3 * math.expm1(epsilon) + 1)
+    assert mechanism.level == pytest.approx(level)
+    rates = mechanism.count_rates(1, p)
+    assert np.allclose(mechanism.estimate(1, rates), p, atol=1e-12)
+    # The count of a value is binomial, and the estimate is linear in it.
+    slope = mechanism.estimate(1, np.ones(5)) - mechanism.estimate(1, np.zeros(5))
+    assert np.allclose(mechanism.variances(1, p), slope**2 * rates * (1 - rates))
+    if protocol == "grr":
+        true = math.exp(level) / (math.exp(level) + 4)
+        other = (1 - true) / 4
+        published = (rates * 3 * 5 - (3 - 1 + other * 5)) / (5 * (true - other))
+        assert np.allclose(mechanism.estimate(1, rates), published)
+        delta = (other + p * (true - other) + (3 - 1) / 5) / 3
+    else:
+        true, other = 0.5, 1 / (math.exp(level) + 1)
+        delta = (3 * other + p * (true - other)) / 3
+    assert np.allclose(mechanism.variances(1, p), 9 * delta * (1 - delta) / (true - other) ** 2)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_fake_data_has_the_raised_level_for_people_who_differ_in_all_attributes(epsilon: float) -> None:
+    """The law of all reports: marginal rates agree, and the level of whole tuples is ε', not ε."""
+    for amplified in (True, False):
+        mechanism = baselines("attributes").FakeData((2, 3, 3), epsilon, amplified=amplified)
+        first, second = mechanism.tuple_law((0, 0, 0)), mechanism.tuple_law((1, 1, 1))
+        assert first.sum() == pytest.approx(1)
+        assert np.allclose(first.sum(axis=(0, 2)), mechanism.count_rates(1, np.array([1.0, 0, 0])))
+        assert np.log(first / second).max() == pytest.approx(mechanism.level)

@@ -190,3 +190,51 @@ def test_simulate_measures_the_answers(capsys: pytest.CaptureFixture[str]) -> No
     assert main(["simulate", "mean.toml", "--n", "2000", "--question", "distribution", "--max-seconds", "0"]) == 0
     assert "root mean square of the answers (distribution)" in capsys.readouterr().out
     assert "l2" in result(capsys, "simulate", "mean.toml", "--n", "2000", "--question", "frequencies")
+
+
+TABLES = """
+[domain]
+product = {sex = ["f", "m"], smokes = ["yes", "no"], age = ["young", "middle", "old"]}
+[policy]
+kind = "product"
+[policy.attributes.sex]
+kind = "uniform"
+epsilon = 1
+[policy.attributes.smokes]
+kind = "uniform"
+epsilon = 2
+[policy.attributes.age]
+kind = "high-low"
+sensitive = ["old"]
+epsilon = 1
+"""
+
+
+@pytest.mark.parametrize("mechanism", ["split", "sample-pairs-evenly"])
+def test_a_policy_per_attribute_leads_to_tables(
+    mechanism: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "policy.toml").write_text(TABLES)
+    people = [("f", "yes", "old"), ("m", "no", "young"), ("f", "no", "middle")] * 60
+    lines = ["id,age,sex,smokes", *(f"{i},{age},{sex},{smokes}" for i, (sex, smokes, age) in enumerate(people))]
+    (tmp_path / "people.csv").write_text("\n".join(lines))
+    answer = result(capsys, "plan", "policy.toml", "--question", "marginals", "--n", "1000", "--max-seconds", "0")
+    assert mechanism in {row["name"] for row in answer["rows"]}
+    design = ["design", "policy.toml", "--question", "marginals", "--mechanism", mechanism, "-o", "mechanism.json"]
+    assert main([*design, "--max-seconds", "5"]) == 0
+    columns = [part for name in ("sex", "smokes", "age") for part in ("--column", name)]
+    assert main(["privatize", "mechanism.json", "people.csv", "-o", "reports.parquet", *columns]) == 0
+    assert main(["aggregate", "mechanism.json", "reports.parquet", "-o", "counts.json"]) == 0
+    capsys.readouterr()
+    answer = result(capsys, "estimate", "mechanism.json", "counts.json", "--question", "marginals", "-o", "tables.csv")
+    sampler = sf.mechanism_from_spec(json.loads((tmp_path / "mechanism.json").read_text()))
+    counts = sf.Aggregate.from_json((tmp_path / "counts.json").read_bytes())
+    tables = sf.estimate(sampler, counts).marginals()
+    assert [row["answer"] for row in answer["rows"]] == list(tables.names)
+    assert [row["value"] for row in answer["rows"]] == tables.values.tolist()
+    header, *cells = (tmp_path / "tables.csv").read_text().splitlines()
+    assert header.replace(chr(34), "") == "table,sex,smokes,age,frequency,standard_error,low,high"
+    assert len(cells) == len(tables) == 16
+    assert main(["estimate", "mechanism.json", "counts.json", "--question", "marginals:1"]) == 0
+    assert "smokes=yes" in capsys.readouterr().out

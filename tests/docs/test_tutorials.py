@@ -197,7 +197,7 @@ def test_every_figure_is_shown_and_every_tutorial_has_a_notebook(scripts: Any) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["ages", "heat_map", "secret", "staff_survey", "survey", "telemetry"])
+@pytest.mark.parametrize("name", ["ages", "heat_map", "secret", "staff_survey", "survey", "tables", "telemetry"])
 def test_a_notebook_is_made_of_its_tutorial_and_runs(name: str, tmp_path: Path, scripts: Any) -> None:
     notebook = ROOT / "notebooks" / f"{name}.py"
     page = ROOT / "docs" / "tutorials" / f"{name.replace('_', '-')}.md"

@@ -150,7 +150,8 @@ def question_option(default: str) -> Callable[[Callable[..., None]], Callable[..
     """Return the option ``--question``; the help describes its default by these words."""
     about = (
         "What is to be learned: frequencies, mean, distribution, quantiles, quantiles:0.1,0.5,0.9, ranges:18-64,65-, "
-        "or a .toml or .json file with a question or with a policy that states one."
+        "marginals for the tables of all pairs of attributes, marginals:1, marginals:sex*race,age, or a .toml or .json "
+        "file with a question or with a policy that states one."
     )
     kind = _Question(exists=True, dir_okay=False, allow_dash=True)
     return click.option("--question", type=kind, metavar="NAME|FILE", help=f"{about}  [default: {default}]")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -206,23 +206,24 @@ def command(
         raise click.UsageError("--dishonest applies to frequencies only. Leave out --question or --dishonest.")
     if question is None:
         show.write(result, lambda: result.plot(confidence))
-        _show_rows(result, result, {}, show)
+        _show_rows(result.to_columns(confidence, simultaneous=simultaneous), result, {}, show)
         if not as_json:
             click.echo("The reports do not distinguish all values; they determine only these numbers.", err=show.aside)
         return
     answers = result.answers(question)
     show.write(answers, lambda: answers.plot(confidence, simultaneous=simultaneous))
     document = {"question": answers.question.to_dict(), "rounding": answers.rounding}
-    _show_rows(answers, result, document, show)
+    _show_rows(answers.named_columns(confidence, simultaneous=simultaneous), result, document, show)
     if answers.rounding and not as_json:
         note = f"Dividing numbers into bins adds an error of at most {answers.rounding:.3g}."
         click.echo(note, err=show.aside)
 
 
-def _show_rows(table: Answers | Estimate, result: Estimate, document: dict[str, Any], show: _Show) -> None:
+def _show_rows(columns: Mapping[str, Sequence[Any]], result: Estimate, document: dict[str, Any], show: _Show) -> None:
     """Print answers with their errors, as a table or with further entries as JSON."""
-    columns = table.to_columns(show.confidence, simultaneous=show.simultaneous)
-    lists = [column.tolist() if hasattr(column, "tolist") else list(column) for column in columns.values()]
+    lists: list[list[Any]] = [
+        column.tolist() if hasattr(column, "tolist") else list(column) for column in columns.values()
+    ]
     rows = list(zip(*lists, strict=True))
     if show.as_json:
         names = ("answer", "value", "standard_error", "low", "high")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import os
+from collections.abc import Callable
 from dataclasses import replace
 
 from sfumato._core import MOST_PEOPLE, Floats, ProgressCallback, checked_count
@@ -27,12 +28,13 @@ from sfumato.compiler.solvers.one_answer import bound_of_one_answer
 from sfumato.compiler.solvers.optimization import DEFAULT_SECONDS, optimal_until
 from sfumato.compiler.solvers.result import USEFUL_RATIO, Optimum
 from sfumato.compiler.solvers.slice import LARGEST_SEARCHED
+from sfumato.compiler.strategies import Strategies, Way
 from sfumato.compiler.utility_planning import plan_by_utility, value_until
 from sfumato.domain import Frequencies
 from sfumato.errors import Description, InvalidInput, NoAnswer, NoMechanism
 from sfumato.mechanisms import Candidate, Mechanism, most_outputs
 from sfumato.policy import Blocks, HighLow, PairwisePolicy, Policy, Uniform, structure_of
-from sfumato.questions import Question
+from sfumato.questions import Marginals, Question
 
 __all__ = ["SEARCHED_VALUES", "SEARCH_SECONDS", "plan", "plan_request"]
 
@@ -212,7 +214,9 @@ def _is_compared_by_risk(request: Request) -> bool:
 def _plan_of_one_mechanism(request: Request, name: str) -> Plan:
     """Return the plan of the mechanism that the caller names."""
     suitable = candidates(request.policy, request.length.max_bits, request.goal.name, question=request.question)
-    _offer_product(suitable, request, Deadline(SEARCH_SECONDS if request.max_seconds is None else request.max_seconds))
+    deadline = Deadline(SEARCH_SECONDS if request.max_seconds is None else request.max_seconds)
+    _offer_product(suitable, request, deadline)
+    _offer_strategies(suitable, request, deadline)
     _offer_set_distances(suitable, request, NEVER)
     if name not in suitable.by_name:
         must = f"be one of optimal, {', '.join(suitable.by_name)} for this policy"
@@ -246,6 +250,21 @@ def _offer_product(suitable: Candidates, request: Request, deadline: Deadline) -
         return mechanism
 
     suitable.by_name["product"] = Candidate(build, "k^1.5")
+
+
+def _offer_strategies(suitable: Candidates, request: Request, deadline: Deadline) -> None:
+    """Add separate and sampled reports of the attributes, if the question is about marginal tables."""
+    question = request.question
+    if not isinstance(question, Marginals) or not request.with_strategies:
+        return
+    strategies = Strategies(request.policy, question, request.length.limit, deadline)
+    for name, build in strategies.ways():
+        suitable.by_name[name.replace(" ", "-")] = Candidate(functools.partial(_mechanism_of, build), "k per table")
+
+
+def _mechanism_of(build: Callable[[], Way]) -> Mechanism:
+    """Build a way to ask for several attributes, and return its mechanism."""
+    return build().mechanism
 
 
 def _offer_set_distances(suitable: Candidates, request: Request, deadline: Deadline) -> None:
@@ -292,6 +311,7 @@ def _plan_by_risk(request: Request, deadline: Deadline) -> Plan:
     )
     if len(policy.domain) > _LARGEST_WITHOUT_PRODUCT and max_seconds != 0:
         _offer_product(suitable, request, deadline.part(_PRODUCT_FRACTION))
+    _offer_strategies(suitable, request, deadline.part(_PRODUCT_FRACTION))
     _offer_set_distances(suitable, request, late if max_seconds else NEVER)
     skipped = suitable.skipped
     for name, candidate in suitable.by_name.items():

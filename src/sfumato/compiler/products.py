@@ -32,7 +32,7 @@ from sfumato.policy import (
     Product,
 )
 
-__all__ = ["coordinate_policies", "product_mechanism"]
+__all__ = ["best_factor", "coordinate_policies", "output_limits", "product_mechanism"]
 
 #: Maximum number of values for which effective epsilons are computed; it takes k³ steps, two seconds for 1024 values.
 _LARGEST_CLOSED = 1024
@@ -182,14 +182,14 @@ def product_mechanism(
     policies = coordinate_policies(policy, shape)
     if policies is None:
         return None
-    limits = _output_limits([len(part.domain) for part in policies], max_outputs)
+    limits = output_limits([len(part.domain) for part in policies], max_outputs)
     designs: dict[tuple[object, ...], Mechanism] = {}
     keys = [_key(part, limit) for part, limit in zip(policies, limits, strict=True)]
     missing = len(set(keys))
     with one_thread():
         for part, limit, key in zip(policies, limits, keys, strict=True):
             if key not in designs:
-                designs[key] = _best_factor(part, deadline.part(1 / missing), limit)
+                designs[key] = best_factor(part, deadline.part(1 / missing), limit)
                 missing -= 1
     factors = [designs[key] for key in keys]
     if math.prod(factor.outputs for factor in factors) <= LARGEST_OUTPUTS:
@@ -207,7 +207,7 @@ def _key(policy: PairwisePolicy, max_outputs: int | None) -> tuple[object, ...]:
     return matrix.codes.tobytes(), matrix.unit, matrix.table, max_outputs
 
 
-def _output_limits(sizes: Sequence[int], max_outputs: int | None) -> list[int | None]:
+def output_limits(sizes: Sequence[int], max_outputs: int | None) -> list[int | None]:
     """Return the maximum number of outputs of each factor: the same multiple of its number of values."""
     if max_outputs is None:
         return [None] * len(sizes)
@@ -218,7 +218,7 @@ def _output_limits(sizes: Sequence[int], max_outputs: int | None) -> list[int | 
     return [max(size, math.floor(size * multiple)) for size in sizes]
 
 
-def _best_factor(policy: PairwisePolicy, deadline: Deadline, max_outputs: int | None) -> Mechanism:
+def best_factor(policy: PairwisePolicy, deadline: Deadline, max_outputs: int | None) -> Mechanism:
     """Return the mechanism of least risk that can be a factor, from closed forms or a search."""
     options: list[Mechanism] = []
     for candidate in candidates(policy).by_name.values():

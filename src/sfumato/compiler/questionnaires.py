@@ -1,35 +1,46 @@
-"""Several questions to one person, who has one classical budget for all of them.
+"""Several attributes of one person under one policy, and the ways to ask for them.
 
-There are three ways to divide the budget:
+There are three ways to stay within the policy:
 
-- *Split*: every person answers every question, each at a part of ε. The parts add up to ε.
-- *Sample*: every person answers one question at the full ε. The question is drawn beforehand and independently of the
-  answers, so it reveals nothing about them.
-- *Joint*: every person sends one report about the combination of all answers, at the full ε. Only this way shows how
-  answers depend on each other.
+- *Split*: every person answers every question. Under one ε, each at a part of it; under a policy per attribute, each
+  under its policy.
+- *Sample*: every person answers one question, or a pair of them, at the full level. It is drawn beforehand and
+  independently of the answers, so it reveals nothing about them.
+- *Joint*: every person sends one report about the combination of all answers, at the full level.
 
-``Questionnaire.plan`` predicts the error of each.
+Each way is one mechanism over the product of all domains. ``Questionnaire.plan`` predicts the error of each.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from sfumato._core import ZERO, Epsilon, EpsilonLike, checked_count, exact_fraction, quantity
-from sfumato.compiler.planning import plan
-from sfumato.compiler.plans import Row
-from sfumato.compiler.report_length import SHORT, MaxBits, ReportLength
+from sfumato._core import (
+    ZERO,
+    Epsilon,
+    EpsilonLike,
+    Result,
+    checked_count,
+    checked_seconds,
+    exact_fraction,
+    quantity,
+)
+from sfumato.compiler.planning import plan_request
+from sfumato.compiler.report_length import SHORT, MaxBits, ReportLength, checked_max_bits
+from sfumato.compiler.requests import Request
+from sfumato.compiler.solvers.deadline import Deadline
+from sfumato.compiler.strategies import Strategies, Way, errors_by_table
 from sfumato.domain import Domain, read_mapping
-from sfumato.errors import InvalidInput
-from sfumato.mechanisms import BitDraws, Draws, Mechanism
-from sfumato.policy import Uniform
-from sfumato.questions import Marginals
+from sfumato.errors import InvalidInput, NoAnswer, NoMechanism, UnknownLabel
+from sfumato.mechanisms import BitDraws, Draws, Mechanism, policy_of_part
+from sfumato.policy import PairwisePolicy, Policy, Product, Uniform
+from sfumato.questions import Marginals, Question, read_question
 from sfumato.randomness import AUXILIARY, Stream, WordReader, secure
 
 __all__ = ["Questionnaire", "QuestionnairePlan", "Sampling", "Strategy"]
@@ -37,22 +48,22 @@ __all__ = ["Questionnaire", "QuestionnairePlan", "Sampling", "Strategy"]
 #: A positive weight per question, in any unit.
 Weights = Mapping[str, Any]
 
-#: Number of parts in an equal share; the search for weights moves whole parts.
-_PARTS = 32
-#: Maximum number of combinations times number of answers for which a plan compares a joint report; bounds its time.
-_LARGEST_JOINT = 10**7
+#: Maximum number of combinations times number of cells for which a plan compares a joint report; bounds its time.
+_LARGEST_JOINT = 5 * 10**7
 #: Maximum common denominator of weights, because ``below`` reads 32 bits.
 _LARGEST_DENOMINATOR = 2**32
+#: Time limit in seconds for the mechanisms of attributes whose policy has no closed form.
+_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """A questionnaire where every person answers one randomly drawn question with the full budget epsilon.
+    """A questionnaire where every person answers one randomly drawn question at its full level.
 
     Parameters
     ----------
     policies
-        Policy by question name; all policies have the epsilon of the questionnaire.
+        Policy by question name, at the full level of the questionnaire.
     weights
         Probability that a person is asked each question, by question name; the probabilities sum to one.
 
@@ -71,7 +82,7 @@ class Sampling:
     True
     """
 
-    policies: dict[str, Uniform]
+    policies: dict[str, PairwisePolicy]
     weights: dict[str, Fraction]
 
     def choose(self, stream: Stream | None = None) -> str:
@@ -126,7 +137,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Strategy:
-    """One way to ask the questions of a questionnaire within its budget, with its expected error.
+    """One way to ask the questions of a questionnaire under its policy, with its expected error.
 
     Parameters
     ----------
@@ -134,16 +145,21 @@ class Strategy:
         Name of the strategy:
 
         - ``"split evenly"`` and ``"split by weights"``: a person answers all questions, each with a part of epsilon;
-        - ``"sample evenly"`` and ``"sample by weights"``: a person answers one question with the full epsilon;
+        - ``"split"``: a person answers all questions, each under the policy of its attribute;
+        - ``"sample evenly"`` and ``"sample by weights"``: a person answers one question at the full level;
+        - ``"sample pairs evenly"`` and ``"sample pairs by weights"``: a person answers a pair of questions together;
         - ``"joint"``: a person sends one report about all answers together.
     risk
         Sum of ``risks``.
     risks
-        Expected squared l2 error of the estimated frequencies, by question name, if all answers are equally frequent.
+        Expected squared error of each table of the question asked, if all answers are equally frequent. A table of one
+        attribute has its name, others have names such as "sex × age".
     weights
-        Fraction of epsilon (split) or of the people (sample) by question name; None for a joint report.
+        Fraction of epsilon (split) or of the people (sample) by the name of the question or pair; None otherwise.
     mechanisms
-        Mechanism with the smallest risk by question name; a joint report has the same mechanism for all questions.
+        Mechanism by the name of the question or pair; a joint report has the same mechanism for all questions.
+    mechanism
+        The mechanism over all questions together. It privatizes whole rows of a table.
     bits
         Maximum number of bits that one person sends.
 
@@ -156,8 +172,8 @@ class Strategy:
     >>> import sfumato as sf
     >>> health = sf.Questionnaire({"smokes": sf.Domain(["yes", "no"]), "sex": sf.Domain(["f", "m"])}, epsilon=1)
     >>> best = health.plan(n=1000).best
-    >>> best.name, best.bits
-    ('sample evenly', 1)
+    >>> best.name, best.mechanism.name, best.bits
+    ('sample evenly', 'sampled-parts', 2)
     """
 
     name: str
@@ -165,21 +181,50 @@ class Strategy:
     risks: dict[str, float]
     weights: dict[str, Fraction] | None
     mechanisms: dict[str, Mechanism]
+    mechanism: Mechanism
     bits: int
+
+    @classmethod
+    def of(cls, way: Way, question: Marginals, n: int) -> Strategy:
+        """Return a way to ask with its errors from n people.
+
+        Parameters
+        ----------
+        way
+            The way to ask.
+        question
+            The tables by which it is compared, fitted to the domain.
+        n
+            The number of people.
+
+        Returns
+        -------
+        Strategy
+            The strategy.
+        """
+        size = len(question.domain)
+        one = errors_by_table(way.mechanism, question, np.full(size, 1 / size))
+        risks = {name: error / n for name, error in one.items()}
+        bits = way.mechanism.bits
+        return cls(way.name, sum(risks.values()), risks, way.weights, way.mechanisms, way.mechanism, bits)
 
 
 @dataclass(frozen=True)
-class QuestionnairePlan:
+class QuestionnairePlan(Result):
     """The strategies to ask the questions of a questionnaire, ordered by their expected error.
+
+    ``plan["joint"]`` returns the strategy with this name.
 
     Parameters
     ----------
     n
         Number of people.
     rows
-        The strategies, smallest risk first: the expected squared l2 error, summed over the questions.
+        The strategies, smallest risk first: the expected squared error, summed over all tables of the question asked.
     left_out
         Sentence that names strategies or mechanisms that were not compared, with the reason, or None.
+    question
+        The tables by which strategies are compared; by default the frequencies of each attribute.
 
     See Also
     --------
@@ -196,59 +241,108 @@ class QuestionnairePlan:
     n: int
     rows: tuple[Strategy, ...]
     left_out: str | None = None
+    question: Question | None = None
 
     @property
     def best(self) -> Strategy:
-        """The strategy with the smallest expected squared error, summed over the questions.
+        """The strategy with the smallest expected squared error, summed over the tables.
 
-        Ties go to the first in this order: split evenly, split by weights, sample evenly, sample by weights, joint.
+        Ties go to the first in this order: split, sample, joint, each evenly before by weights.
         """
         return self.rows[0]
+
+    def __getitem__(self, name: str) -> Strategy:
+        """Return the strategy with this name; raise UnknownLabel if the plan has no such strategy."""
+        for row in self.rows:
+            if row.name == name:
+                return row
+        names = ", ".join(repr(row.name) for row in self.rows)
+        raise UnknownLabel("QuestionnairePlan", "the strategy", f"be one of {names}", name)
 
     @property
     def reason(self) -> str:
         """Sentence that explains why the best strategy is recommended."""
         best = self.best
-        even = next(row for row in self.rows if row.name == "split evenly")
-        gain = f", compared with {even.risk:.3g} for splitting evenly" if best.risk < even.risk else ""
+        split = next((row for row in self.rows if row.name in ("split", "split evenly")), best)
+        how = "splitting evenly" if split.name == "split evenly" else "splitting"
+        gain = f", compared with {split.risk:.3g} for {how}" if best.risk < split.risk else ""
         return (
-            f"{best.name}: {_HOW[best.name]}. This has the smallest expected squared error, summed over all questions, "
-            f"of the strategies compared ({best.risk:.3g}{gain})."
+            f"{best.name}: {_HOW[best.name]}. This has the smallest expected squared error, summed over all "
+            f"{self._answers}, of the strategies compared ({best.risk:.3g}{gain})."
         )
 
+    @property
+    def _answers(self) -> str:
+        """The word for what the error is summed over."""
+        is_plain = self.question is None or all(len(axes) == 1 for axes in self.question.axes or ())
+        return "questions" if is_plain else "tables"
+
+    def _columns(self) -> Mapping[str, Sequence[Any]]:
+        return {
+            "strategy": [row.name for row in self.rows],
+            "risk": [row.risk for row in self.rows],
+            "bits": [row.bits for row in self.rows],
+            "mechanism": [row.mechanism.name for row in self.rows],
+            "weights": [_weights_text(row) for row in self.rows],
+        }
+
+    def _title(self) -> str:
+        tables = len(self.rows[0].risks)
+        what = quantity(tables, "question") if self._answers == "questions" else quantity(tables, "table")
+        return f"{what}, {quantity(self.n, 'person')}"
+
     def __str__(self) -> str:
-        lines = [f"{quantity(len(self.rows[0].risks), 'question')}, {quantity(self.n, 'person')}"]
-        lines.append(f"{'':2}{'strategy':18}{'l2 risk':>12}{'bits':>8}  weights")
+        lines = [self._title()]
+        width = max(18, *(len(row.name) + 2 for row in self.rows))
+        lines.append(f"{'':2}{'strategy':{width}}{'l2 risk':>12}{'bits':>8}  weights")
         for row in self.rows:
-            weights = ", ".join(f"{name} {weight}" for name, weight in (row.weights or {}).items())
-            lines.append(
-                f"{'* ' if row is self.best else '  '}{row.name:18}{row.risk:12.4g}{row.bits:8}  {weights}".rstrip()
-            )
+            start = f"{'* ' if row is self.best else '  '}{row.name:{width}}{row.risk:12.4g}{row.bits:8}"
+            lines.append(f"{start}  {_weights_text(row)}".rstrip())
         return "\n".join([*lines, *([self.left_out] if self.left_out else []), self.reason])
 
+    def __repr__(self) -> str:
+        return f"<QuestionnairePlan: {self._title()}, best {self.best.name!r}>"
 
+
+def _weights_text(row: Strategy) -> str:
+    """Return the weights of a strategy for tables."""
+    return ", ".join(f"{name} {weight}" for name, weight in (row.weights or {}).items())
+
+
+_PAIRS = "every person answers one pair of questions together, at the full level"
+_TABLES = "every person answers the questions of one table together, at the full level"
 _HOW = {
     "split evenly": "every person answers all questions, each at an equal part of epsilon",
     "split by weights": "every person answers all questions, each at a separate part of epsilon",
+    "split": "every person answers all questions, each under its policy",
     "sample evenly": "every person answers one question at the full epsilon",
     "sample by weights": "every person answers one question at the full epsilon, some questions more often than others",
+    "sample pairs evenly": _PAIRS,
+    "sample pairs by weights": f"{_PAIRS}, some pairs more often than others",
+    "sample tables evenly": _TABLES,
+    "sample tables by weights": f"{_TABLES}, some tables more often than others",
     "joint": "every person sends one report about all answers together",
 }
 
 
 class Questionnaire:
-    """Several questions that one person answers within one privacy budget.
+    """Several questions that one person answers under one policy.
 
-    The budget is an epsilon of classical local differential privacy for all answers together. There are three ways to
-    stay within it: :meth:`split` epsilon among the questions, ask every person one question (:meth:`sampled`), or send
-    one report about all answers (:meth:`joint`). :meth:`plan` compares their errors.
+    There are three ways to stay within the policy: answer all questions separately (:meth:`split`), answer one question
+    or one pair (:meth:`sampled`), or send one report about all answers (:meth:`joint`). :meth:`plan` compares their
+    errors, and :meth:`design` returns the mechanism of one of them.
 
     Parameters
     ----------
     questions
-        Domain of the possible answers by question name; at least two questions.
+        What people are asked, by question name; at least two questions. One of:
+
+        - a mapping to domains, with ``epsilon``: one level of classical local differential privacy for all answers;
+        - a mapping to policies: one per question, such as :class:`HighLow` for one and :class:`Metric` for another. The
+          levels of answers that differ in several questions add up (see :class:`Product`);
+        - one policy over a ``Domain.product`` with a factor per question.
     epsilon
-        Budget for all questions together; more than 0.
+        Level of all questions together, more than 0, if ``questions`` are domains; otherwise leave it out.
 
     Raises
     ------
@@ -261,29 +355,66 @@ class Questionnaire:
     >>> health = sf.Questionnaire({"smokes": sf.Domain(["yes", "no"]), "age": sf.Domain.range(9)}, epsilon=2)
     >>> {name: str(policy.epsilon) for name, policy in health.split({"smokes": 1, "age": 3}).items()}
     {'smokes': '0.5', 'age': '1.5'}
+    >>> ages = sf.Metric(sf.Domain.range(9), "absolute", "1/4")
+    >>> own = sf.Questionnaire({"smokes": sf.Uniform(sf.Domain(["yes", "no"]), 1), "age": ages})
+    >>> own.policy.kind
+    'product'
     """
 
-    def __init__(self, questions: Mapping[str, Domain], epsilon: EpsilonLike) -> None:
-        self.questions = _read_questions(questions)
-        self.epsilon = Epsilon(epsilon, subject="Questionnaire")
-        if self.epsilon == ZERO:
-            raise InvalidInput("Questionnaire", "epsilon", "be more than 0", epsilon)
+    def __init__(
+        self,
+        questions: Mapping[str, Domain] | Mapping[str, PairwisePolicy] | Policy,
+        epsilon: EpsilonLike | None = None,
+    ) -> None:
+        if isinstance(questions, Policy) or _has_policies(questions):
+            if epsilon is not None:
+                raise InvalidInput("Questionnaire", "epsilon", "be left out, because policies state levels", epsilon)
+            policy = questions if isinstance(questions, Policy) else Product(questions)  # type: ignore[arg-type]
+            self.epsilon = policy.epsilon if isinstance(policy, Uniform) else None
+            self.questions = _read_questions(policy.domain.factors)
+        else:
+            self.questions = _read_questions(questions)
+            if epsilon is None:
+                must = "be given with domains, as the level of all questions together"
+                raise InvalidInput("Questionnaire", "epsilon", must, None)
+            self.epsilon = Epsilon(epsilon, subject="Questionnaire")
+            if self.epsilon == ZERO:
+                raise InvalidInput("Questionnaire", "epsilon", "be more than 0", epsilon)
+            policy = Uniform(Domain.product(**self.questions), self.epsilon)
+        self._policy = policy
 
-    def split(self, weights: Weights | None = None) -> dict[str, Uniform]:
-        """Divide epsilon among the questions, for people who answer all of them.
+    @property
+    def policy(self) -> Policy:
+        """The policy over all questions together; every strategy obeys it."""
+        return self._policy
+
+    def split(self, weights: Weights | None = None) -> dict[str, PairwisePolicy]:
+        """Return the policy of each question, for people who answer all of them.
 
         Parameters
         ----------
         weights
-            Positive number per question name, in any unit; only ratios matter. The default is equal weights.
+            Positive number per question name, in any unit; only ratios matter. The default is equal weights. Leave it
+            out for a policy per question, which states the levels already.
 
         Returns
         -------
-        dict of str to Uniform
-            The policy by question name. The epsilons are proportional to the weights and sum to the budget exactly.
+        dict of str to PairwisePolicy
+            The policy by question name. With one epsilon for all questions, the epsilons are proportional to the
+            weights and sum to the budget exactly.
+
+        Raises
+        ------
+        InvalidInput
+            If the weights do not fit the questions, or the policy is neither one epsilon nor a policy per question.
         """
-        fractions = self._fractions(weights)
-        return {name: Uniform(domain, self.epsilon * fractions[name]) for name, domain in self.questions.items()}
+        if self.epsilon is not None:
+            fractions, epsilon = self._fractions(weights), self.epsilon
+            return {name: Uniform(domain, epsilon * fractions[name]) for name, domain in self.questions.items()}
+        if weights is not None or not isinstance(self._policy, Product):
+            must = "be left out, and the policy be one per question, or one epsilon for all"
+            raise InvalidInput("Questionnaire", "weights", must, weights)
+        return self._policy.policies
 
     def sampled(self, weights: Weights | None = None) -> Sampling:
         """Return the policies and probabilities for people who answer one question each.
@@ -296,7 +427,7 @@ class Questionnaire:
         Returns
         -------
         Sampling
-            The policies, all with the full epsilon, and the probability of each question, proportional to its weight.
+            The policies, all at the full level, and the probability of each question, proportional to its weight.
 
         Raises
         ------
@@ -309,12 +440,27 @@ class Questionnaire:
             must = f"have a common denominator of at most {_LARGEST_DENOMINATOR}"
             hint = "Use weights with small whole numbers, such as 1 and 3."
             raise InvalidInput("Questionnaire", "weights", must, denominator, hint=hint)
-        return Sampling({name: Uniform(domain, self.epsilon) for name, domain in self.questions.items()}, fractions)
+        return Sampling(self._full_policies(), fractions)
+
+    def _full_policies(self) -> dict[str, PairwisePolicy]:
+        """Return the policy of each question alone."""
+        if self.epsilon is not None:
+            return {name: Uniform(domain, self.epsilon) for name, domain in self.questions.items()}
+        policies: dict[str, PairwisePolicy] = {}
+        for axis, name in enumerate(self.questions):
+            shape = self._policy.domain.shape
+            part = policy_of_part(self._policy, shape, (axis,)) if isinstance(self._policy, PairwisePolicy) else None
+            if part is None:
+                must = "be on pairs of values, over at most 4096 combinations of answers"
+                raise InvalidInput("Questionnaire", "the policy", must, self._policy)
+            policies[name] = part
+        return policies
 
     def choose(self, stream: Stream | None = None, *, weights: Weights | None = None) -> str:
         """Draw the one question that a person answers.
 
-        This is ``sampled(weights).choose(stream)``. Call it once per person, on the device.
+        This is ``sampled(weights).choose(stream)``. Call it once per person, on the device. Mechanisms of the
+        strategies that sample draw the question themselves.
 
         Parameters
         ----------
@@ -331,104 +477,177 @@ class Questionnaire:
         """
         return self.sampled(weights).choose(stream)
 
-    def joint(self) -> Uniform:
+    def joint(self) -> Policy:
         """Return the policy for people who send one report about all answers together.
 
         Returns
         -------
-        Uniform
-            The policy with the full epsilon over the product of all domains. Its values are the combinations of
-            answers.
+        Policy
+            The policy over the product of all domains. Its values are the combinations of answers.
         """
-        return Uniform(Domain.product(**self.questions), self.epsilon)
+        return self._policy
 
-    def plan(self, n: int, *, max_bits: MaxBits = SHORT) -> QuestionnairePlan:
+    def plan(
+        self,
+        n: int,
+        *,
+        question: Question | str | None = None,
+        max_bits: MaxBits = SHORT,
+        max_seconds: float | None = 0,
+    ) -> QuestionnairePlan:
         """Compare the expected errors of all strategies: split, sample and joint report.
 
         Parameters
         ----------
         n
             Number of people.
+        question
+            The tables to learn: a :class:`Marginals` such as ``Marginals(2)``, or its notation ``"marginals:2"``. The
+            default, ``Marginals(1)``, is the frequency of every answer to each question.
         max_bits
-            Length in bits of the report to one question, or of the joint report. As for :func:`plan`, the default
-            ``"short"`` chooses longer reports only if they reduce the error by more than 5%. An integer is a limit, and
-            None means no limit.
+            Length of a report in bits. As for :func:`plan`, the default ``"short"`` chooses a longer joint report only
+            if it reduces the error by more than 5%. An integer is a limit, and None means no limit.
+        max_seconds
+            Time limit of the search for the best joint mechanism in seconds, as for :func:`plan`. The default 0
+            compares the known mechanisms only.
 
         Returns
         -------
         QuestionnairePlan
-            The strategies, smallest expected squared error first. The error is summed over the questions.
+            The strategies, smallest expected squared error first. The error is summed over all cells of the tables.
+
+        Raises
+        ------
+        InvalidInput
+            If a parameter is invalid, or the question is not about tables.
+        NoMechanism
+            If no strategy has reports of at most ``max_bits``.
 
         Notes
         -----
-        The errors are exact if all answers are equally frequent. For sampled questions, the plan assumes that exactly
-        ``n · weight`` people answer each question. A joint report over very many combinations of answers is left out.
+        The errors are exact if all answers are equally frequent. A joint report over very many combinations of answers
+        is left out.
 
         The search for the weights of "by weights" starts with equal weights. It moves shares from one question to
         another, in smaller and smaller steps, as long as the error decreases. Weights are multiples of 1/32 of an equal
-        share, and the result is a local optimum.
+        share, and the result is a local optimum. The weights of pairs ignore that pairs share attributes.
+
+        Examples
+        --------
+        >>> import sfumato as sf
+        >>> sizes = {"sex": sf.Domain(["f", "m"]), "race": sf.Domain.range(5), "age": sf.Domain.range(8)}
+        >>> compared = sf.Questionnaire(sizes, epsilon=1).plan(10_000, question=sf.Marginals(2))
+        >>> compared.best.name, compared.best.mechanism.name
+        ('sample pairs by weights', 'sampled-parts')
         """
         n = checked_count("Questionnaire.plan", n)
-        best: dict[tuple[str, Fraction], Row] = {}
-
-        def row(name: str, fraction: Fraction) -> Row:
-            """Return the best mechanism for one question at a fraction of ε, with the risk of one report."""
-            if (name, fraction) not in best:
-                policy = Uniform(self.questions[name], self.epsilon * fraction)
-                best[name, fraction] = plan(policy, 1, max_bits=max_bits).best
-            return best[name, fraction]
-
-        def split(name: str, fraction: Fraction) -> float:
-            return row(name, fraction).risk
-
-        def sampled(name: str, fraction: Fraction) -> float:
-            return row(name, Fraction(1)).risk / float(fraction)
-
-        even, everything = self._fractions(None), dict.fromkeys(self.questions, Fraction(1))
-        rows = []
-        for verb, cost, bits in (("split", split, sum), ("sample", sampled, max)):
-            for how, fractions in (("evenly", even), ("by weights", _best_fractions(cost, even))):
-                risks = {name: cost(name, fraction) / n for name, fraction in fractions.items()}
-                used = fractions if verb == "split" else everything
-                mechanisms = {name: row(name, fraction).mechanism for name, fraction in used.items()}
-                most = bits(mechanism.bits for mechanism in mechanisms.values())
-                rows.append(Strategy(f"{verb} {how}", sum(risks.values()), risks, fractions, mechanisms, most))
-        combinations = math.prod(len(domain) for domain in self.questions.values())
-        answers = sum(len(domain) for domain in self.questions.values())
-        left_out = None
-        if combinations * answers <= _LARGEST_JOINT:
-            joint, skipped = self._joint_strategy(n, max_bits)
-            if joint is None:
-                left_out = "joint: not compared, because its reports are longer than max_bits"
-            else:
-                rows.append(joint)
-                left_out = None if skipped is None else f"not compared for the joint report: {skipped}"
+        tables = self._read_question(question)
+        length = ReportLength(checked_max_bits("Questionnaire.plan", max_bits), len(self._policy.domain))
+        seconds = checked_seconds("Questionnaire.plan", max_seconds)
+        strategies = Strategies(self._policy, tables, length.limit, Deadline(seconds or _SECONDS))
+        rows, left_out = [], []
+        for name, build in strategies.ways():
+            try:
+                rows.append(Strategy.of(build(), tables, n))
+            except NoAnswer as error:
+                left_out.append(f"{name}: not compared, because {error}")
+        combinations, cells = len(self._policy.domain), len(tables.names)
+        if combinations * cells <= _LARGEST_JOINT:
+            self._add_joint(tables, n, max_bits, seconds, rows, left_out)
         else:
-            left_out = f"joint: not compared, because there are {combinations} combinations of answers"
-        return QuestionnairePlan(n, tuple(sorted(rows, key=lambda row: row.risk)), left_out)
+            left_out.append(f"joint: not compared, because there are {combinations} combinations of answers")
+        rows = [row for row in rows if length.limit is None or row.bits <= length.limit]
+        if not rows:
+            raise NoMechanism(f"no strategy has reports of at most {length.limit} bits. Raise max_bits.")
+        shown = "; ".join([*strategies.left_out, *left_out]) or None
+        return QuestionnairePlan(n, tuple(sorted(rows, key=lambda row: row.risk)), shown, tables)
 
-    def _joint_strategy(self, n: int, max_bits: MaxBits) -> tuple[Strategy | None, str | None]:
-        """Return the mechanism with the best estimates of the frequencies of each question, and what its plan skipped.
+    def design(
+        self,
+        n: int | None = None,
+        *,
+        strategy: str | None = None,
+        question: Question | str | None = None,
+        max_bits: MaxBits = SHORT,
+        max_seconds: float | None = 0,
+    ) -> Mechanism:
+        """Return the mechanism of the best strategy, or of a strategy by name.
 
-        The best mechanism for the frequencies of all combinations may be another one. The strategy is None if every
-        report is longer than ``max_bits``.
+        The mechanism is over the product of all questions: :func:`privatize` takes whole rows of a table, and
+        ``Estimate.marginals`` returns the tables.
+
+        Parameters
+        ----------
+        n
+            Number of people. The choice of the strategy does not depend on it, so it may be left out.
+        strategy
+            Name of the strategy, as :meth:`plan` lists it, such as ``"split evenly"``. The default is the best one.
+        question
+            The tables to learn, as for :meth:`plan`.
+        max_bits
+            Length of a report in bits, as for :meth:`plan`.
+        max_seconds
+            Time limit of the search for the best joint mechanism in seconds, as for :meth:`plan`.
+
+        Returns
+        -------
+        Mechanism
+            The mechanism. It obeys :attr:`policy`.
+
+        Examples
+        --------
+        >>> import sfumato as sf
+        >>> health = sf.Questionnaire({"smokes": sf.Domain(["yes", "no"]), "age": sf.Domain.range(9)}, epsilon=2)
+        >>> health.design(strategy="split evenly").name
+        'product'
         """
-        policy = self.joint()
-        candidates = []
-        compared = plan(policy, 1, max_bits=max_bits)
-        for row in compared.rows:
-            risks = dict.fromkeys(self.questions, math.inf)
-            if math.isfinite(row.risk):
-                estimator, uniform = row.mechanism.estimator, np.full(len(policy.domain), 1 / len(policy.domain))
-                for name in self.questions:
-                    groups = Marginals(tables=[name]).checked(policy.domain).rows()
-                    risks[name] = sum(estimator.variance(group, uniform) for group in groups) / n
-            mechanisms = dict.fromkeys(self.questions, row.mechanism)
-            candidates.append(Strategy("joint", sum(risks.values()), risks, None, mechanisms, row.bits))
-        candidates.sort(key=lambda row: (row.risk, row.bits))
-        length = ReportLength(max_bits, len(policy.domain))
-        best = length.recommended([row.risk for row in candidates], [row.bits for row in candidates])
-        return None if best is None else candidates[best], compared.skipped
+        compared = self.plan(1 if n is None else n, question=question, max_bits=max_bits, max_seconds=max_seconds)
+        return (compared.best if strategy is None else compared[strategy]).mechanism
+
+    def _read_question(self, question: Question | str | None) -> Marginals:
+        """Return the tables to learn, fitted to the domain."""
+        tables = read_question(
+            "Questionnaire.plan", Marginals(1) if question is None else question, self._policy.domain
+        )
+        if not isinstance(tables, Marginals):
+            hint = "Call sfumato.plan(questionnaire.policy, question=...) for other questions."
+            raise InvalidInput(
+                "Questionnaire.plan", "question", "be about tables, as Marginals(2)", question, hint=hint
+            )
+        return tables
+
+    def _add_joint(
+        self,
+        tables: Marginals,
+        n: int,
+        max_bits: MaxBits,
+        max_seconds: float | None,
+        rows: list[Strategy],
+        left_out: list[str],
+    ) -> None:
+        """Add the best joint mechanism, or the reason why there is none."""
+        request = Request.read(
+            "Questionnaire.plan",
+            self._policy,
+            "estimation",
+            tables,
+            mechanism=None,
+            prior=None,
+            max_bits=max_bits,
+            max_seconds=max_seconds,
+            progress=None,
+            cache=None,
+        )
+        compared = plan_request(replace(request, with_strategies=False))
+        try:
+            mechanism = compared.best.mechanism
+        except NoMechanism:
+            left_out.append("joint: not compared, because its reports are longer than max_bits")
+            return
+        way = Way("joint", mechanism, dict.fromkeys(self.questions, mechanism), None)
+        rows.append(Strategy.of(way, tables, n))
+        if compared.skipped:
+            left_out.append(f"not compared for the joint report: {compared.skipped}")
 
     def _fractions(self, weights: Weights | None) -> dict[str, Fraction]:
         """Return the weights divided by their sum, exactly and in the order of the questions."""
@@ -437,7 +656,14 @@ class Questionnaire:
         return {name: weight / whole for name, weight in exact.items()}
 
     def __repr__(self) -> str:
-        return f"Questionnaire({self.questions!r}, epsilon={self.epsilon})"
+        if isinstance(self._policy, Uniform):
+            return f"Questionnaire({self.questions!r}, epsilon={self.epsilon})"
+        return f"Questionnaire({self._policy!r})"
+
+
+def _has_policies(questions: object) -> bool:
+    """Return whether a mapping has policies instead of domains."""
+    return isinstance(questions, Mapping) and any(isinstance(part, Policy) for part in questions.values())
 
 
 def _read_questions(questions: Any) -> dict[str, Domain]:
@@ -468,30 +694,3 @@ def _read_weights(weights: Any, questions: Mapping[str, Domain]) -> dict[str, Fr
         if exact[name] <= 0:
             raise InvalidInput("Questionnaire", f"the weight of {name!r}", "be more than 0", weights[name])
     return exact
-
-
-def _best_fractions(cost: Callable[[str, Fraction], float], even: dict[str, Fraction]) -> dict[str, Fraction]:
-    """Return fractions that no transfer of one part between two questions improves; start with large transfers."""
-    if not math.isfinite(sum(cost(name, fraction) for name, fraction in even.items())):
-        return even
-    parts = dict.fromkeys(even, _PARTS)
-    whole = _PARTS * len(even)
-
-    def change(name: str, step: int) -> float:
-        return cost(name, Fraction(parts[name] + step, whole)) - cost(name, Fraction(parts[name], whole))
-
-    step = _PARTS // 2
-    while step:
-        gains = [(change(name, step), name) for name in even]
-        losses = [(change(name, -step), name) for name in even if parts[name] > step]
-        gain, loss, receiver, giver = min(
-            ((gain, loss, receiver, giver) for gain, receiver in gains for loss, giver in losses if receiver != giver),
-            key=lambda move: move[0] + move[1],
-            default=(0.0, 0.0, "", ""),
-        )
-        if gain + loss < 0:
-            parts[receiver] += step
-            parts[giver] -= step
-        else:
-            step //= 2
-    return {name: Fraction(part, whole) for name, part in parts.items()}

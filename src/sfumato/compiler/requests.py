@@ -33,6 +33,8 @@ class Request:
     max_seconds: float | None
     progress: ProgressCallback | None
     cache: SearchCache | None
+    #: Whether a question about tables is also compared with separate and sampled reports of the attributes.
+    with_strategies: bool = True
 
     @classmethod
     def read(

@@ -258,6 +258,23 @@ class Answers(FrozenData, Result):
         return self.names
 
     def _columns(self, confidence: float = 0.95, *, simultaneous: bool = False) -> Mapping[str, Sequence[Any]]:
+        return self.named_columns(confidence, simultaneous=simultaneous)
+
+    def named_columns(self, confidence: float = 0.95, *, simultaneous: bool = False) -> Mapping[str, Sequence[Any]]:
+        """Return the answers as five columns: name, number, standard error and limits.
+
+        Parameters
+        ----------
+        confidence
+            Confidence level of the limits, above 0 and below 1.
+        simultaneous
+            If True, all intervals together contain the true answers with this confidence (see ``interval``).
+
+        Returns
+        -------
+        dict of str to sequence
+            The columns by their names, in this order.
+        """
         low, high = self.interval(confidence, simultaneous=simultaneous)
         name, value = self._headings
         columns: dict[str, Any] = {name: list(self._row_labels), value: self.values}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MarginalTables", "MarginalValues", "marginal_of_counts", "marginal_of_frequencies"]
 
-#: Variance, relative to that of a share of one half, below which it is rounding because all reports agree.
+#: Variance of one report below which it is rounding because all reports agree about a cell.
 _SILENT = 1e-12
 #: Least share of people outside a cell by which moments are divided.
 _LEAST_REST = 1e-9
@@ -38,14 +38,14 @@ class MarginalValues:
     """The estimate of one marginal table: unbiased cells, and the moments of one report's scores.
 
     ``variances`` and ``covariance()`` are those at a distribution near the estimate, whose cells have ``shares``.
-    ``inside`` is the mean squared score of people in each cell, and ``expected()`` the mean variance of a cell if all
+    ``inside()`` is the mean squared score of people in each cell, and ``expected()`` the mean variance of a cell if all
     values are equally frequent.
     """
 
     cells: Floats
     shares: Floats
     variances: Floats
-    inside: Floats
+    inside: Callable[[], Floats]
     covariance: Callable[[], Floats]
     expected: Callable[[], float]
 
@@ -53,16 +53,17 @@ class MarginalValues:
         """Return the limits of each cell: shares π at which a normal test with the variance at π accepts the estimate.
 
         The mean squared score is linear in the share of people in the cell, from the one outside for share 0 to
-        ``inside`` for share 1. The one outside follows from the variance. So the limits solve a quadratic equation
+        ``inside()`` for share 1. The one outside follows from the variance. So the limits solve a quadratic equation
         (score interval).
         """
         if len(self.cells) == 1:
             return np.ones(1), np.ones(1)
         moments, rest = self.variances + self.shares**2, np.maximum(1 - self.shares, _LEAST_REST)
-        outside = np.clip((moments - self.shares * self.inside) / rest, 0.0, np.maximum(moments, self.inside))
+        inside = self.inside()
+        outside = np.clip((moments - self.shares * inside) / rest, 0.0, np.maximum(moments, inside))
         spread = NormalDist().inv_cdf(1 - alpha / 2) ** 2 / n
         # (1 + s)·π² - (2·estimate + s·(inside - outside))·π + estimate² - s·outside = 0.
-        half = self.cells + spread * (self.inside - outside) / 2
+        half = self.cells + spread * (inside - outside) / 2
         root = np.sqrt(np.maximum(half**2 - (1 + spread) * (self.cells**2 - spread * outside), 0.0))
         inner = np.clip(self.cells, 0.0, 1.0)
         low, high = ((half + sign * root) / (1 + spread) for sign in (-1, 1))
@@ -74,7 +75,11 @@ def marginal_of_counts(
 ) -> MarginalValues:
     """Return the estimate of a marginal from the counts of one mechanism, with errors at p or, by default, observed."""
     marginal: MarginalEstimator = estimator.marginal(shape, axes)
-    inside = marginal.second_moments_inside(cell_positions(shape, axes))
+
+    @functools.cache
+    def inside() -> Floats:
+        return marginal.second_moments_inside(cell_positions(shape, axes))
+
     cells = marginal.frequencies(fractions)
     variances = marginal.observed_variances(fractions) if p is None else marginal.variances(p)
 
@@ -94,7 +99,11 @@ def marginal_of_frequencies(
     """Return the estimate of a marginal from the unbiased frequencies of all values, with errors at p."""
     positions = cell_positions(shape, axes)
     rows = [(positions == cell).astype(np.float64) for cell in range(math.prod(shape[axis] for axis in axes))]
-    inside = np.array([estimator.variance(row, row / row.sum()) + 1.0 for row in rows])
+
+    @functools.cache
+    def inside() -> Floats:
+        return np.array([estimator.variance(row, row / row.sum()) + 1.0 for row in rows])
+
     variances = np.array([estimator.variance(row, p) for row in rows])
 
     def covariance() -> Floats:
@@ -107,12 +116,12 @@ def marginal_of_frequencies(
     return MarginalValues(cells, shares, _at_least(variances, inside, n), inside, covariance, expected)
 
 
-def _at_least(variances: Floats, inside: Floats, n: int) -> Floats:
+def _at_least(variances: Floats, inside: Callable[[], Floats], n: int) -> Floats:
     """Return variances, computed as if one report had been different where all reports agree about a cell."""
     if len(variances) == 1:
         return np.zeros(1)
-    fraction = 1 / max(n, 2)
-    return np.where(variances < _SILENT * inside, fraction * (1 - fraction) * inside, variances)
+    silent, fraction = variances < _SILENT, 1 / max(n, 2)
+    return np.where(silent, fraction * (1 - fraction) * inside(), variances) if silent.any() else variances
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -174,11 +183,11 @@ class MarginalTables(Answers, question="marginals"):
         """The estimated share of people in each cell, in the order of ``names``."""
         return read_only(np.concatenate([marginal.cells for marginal in self._marginals]))
 
-    @functools.cached_property
-    def _errors(self) -> Floats:
+    @property
+    def standard_errors(self) -> Floats:
+        """The standard error of each cell, in the order of ``names``."""
         variances = np.concatenate([marginal.variances for marginal in self._marginals])
-        units = np.sqrt(np.concatenate([marginal.inside for marginal in self._marginals]))
-        return np.column_stack([np.sqrt(variances / self.estimate.n), units / self.estimate.n])
+        return np.sqrt(variances / self.estimate.n)
 
     def interval(self, confidence: float = 0.95, *, simultaneous: bool = False) -> tuple[Floats, Floats]:
         """Return the lower and upper confidence limits of each cell, within [0, 1].

@@ -99,6 +99,7 @@ from sfumato.mechanisms.reports.columns import (
     REPORT_COLUMN as REPORT_COLUMN,
     reports_to_column as reports_to_column,
 )
+from sfumato.mechanisms.sampled_parts.restriction import policy_of_part as policy_of_part
 from sfumato.mechanisms.secret.base import information as information
 from sfumato.mechanisms.split_mix import ranks as ranks, split_mix_keys as split_mix_keys
 from sfumato.mechanisms.table.alias import TOTAL as TOTAL, TOTAL_BITS as TOTAL_BITS

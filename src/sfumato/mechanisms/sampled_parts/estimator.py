@@ -29,6 +29,8 @@ __all__ = ["SampledPartsEstimator"]
 
 #: Relative size of an effect that rounding may cause; smaller effects of unknown attributes count as zero.
 _NEGLIGIBLE = 1e-9
+#: Maximum number of probabilities of a part whose law is inverted; a table of 240 values takes seconds.
+_MOST_INVERTED = 20_000
 _HINT = "Ask for a marginal of attributes that some part has together, or use a product or a joint mechanism."
 #: A set of attributes, as ascending positions.
 Axes = tuple[int, ...]
@@ -90,8 +92,8 @@ class _Part:
 
 
 def _estimator(part: Mechanism) -> Estimator:
-    """Return the efficient estimator of a part, or its usual one if the law has too many entries."""
-    if len(part.domain) * part.outputs > LARGEST_MATRIX:
+    """Return the efficient estimator of a part, or its usual one if inverting the law would take long."""
+    if len(part.domain) * part.outputs > _MOST_INVERTED:
         return part.estimator
     return efficient_estimator(part)
 

@@ -178,7 +178,7 @@ def _encode(collection: Collection, options: EstimateRequest, estimate: Estimate
         rows = [EstimateRow(label, *row) for label, row in zip(estimate.values, numbers, strict=True)]
     if estimate is not None and question is not None:
         answers = _answers(estimate, question)
-        columns = [np.asarray(column, object).tolist() for column in answers.to_columns(confidence).values()]
+        columns = [np.asarray(column, object).tolist() for column in answers.named_columns(confidence).values()]
         answer_rows = [AnswerRow(*finite(row)) for row in map(list, zip(*columns, strict=True))]
         rounding = answers.rounding
     response = EstimateResponse(
