@@ -175,6 +175,36 @@ def test_shared_answers_narrow_the_bounds(rate: float | None, q: list[float]) ->
     assert (tables[0].mean().standard_errors < tables[1].mean().standard_errors).all()
 
 
+def test_a_mean_over_waves_of_unchanged_people_has_its_exact_error() -> None:
+    """If no person changes, the bound of Cauchy and Schwarz is reached."""
+    domain, n, waves = sf.Domain.range(10), 10**6, 10
+    mechanism = sf.design(sf.Uniform(domain, 1), lifetime=sf.Uniform(domain, 4))
+    p = np.arange(1, 11) / 55
+    counts = sf.Aggregate(mechanism.hash, n, np.rint(mechanism.estimator.expected_counts(p) * n).astype(np.int64))
+    mean = sf.estimate_waves(mechanism, dict.fromkeys(range(waves), counts), overlap=1).mean()
+    one, shared = mechanism.estimator.variances(p), mechanism.shared_moments(p) - p**2
+    assert np.allclose(mean.standard_errors**2 * n, one / waves + (1 - 1 / waves) * shared, rtol=1e-3)
+
+
+@pytest.mark.parametrize("epsilon", ["inf", "20"])
+def test_revealed_values_have_the_errors_of_a_sample(epsilon: str) -> None:
+    mechanism = sf.mechanisms.RandomizedResponse(DOMAIN, epsilon)
+    first, second = [0] * 60 + [1] * 30 + [2] * 10, [0] * 50 + [1] * 40 + [2] * 10
+    pairs = sf.aggregate_pairs(mechanism, first, second)
+    waves = sf.estimate_waves(mechanism, {1: pairs.first, 2: pairs.second}, pairs={(1, 2): pairs})
+    shares = [np.bincount(each) / 100 for each in (first, second)]
+    variances = sum((share * (1 - share) for share in shares), np.zeros(3))
+    together = np.diag(pairs.joint) / 100 - shares[0] * shares[1]
+    expected = np.maximum(variances - 2 * together * 100 / 99, 0) / 100
+    assert np.allclose(waves.change(1, 2).standard_errors ** 2, expected, atol=1e-6)
+
+
+def test_indistinguishable_values_are_rejected() -> None:
+    mechanism = sf.mechanisms.RandomizedResponse(DOMAIN, 0)
+    with pytest.raises(InvalidInput, match="epsilon is 0"):
+        sf.estimate_waves(mechanism, {1: sf.aggregate(mechanism, [0])})
+
+
 def extreme_covariance(p: Any, q: Any, rate: float | None, moments: Any, sign: int) -> float:
     """Return the least (sign 1) or greatest (sign -1) shared moment over all joint laws with marginals p and q."""
     size = len(p)
