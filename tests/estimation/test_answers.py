@@ -276,7 +276,7 @@ def distributions(size: int) -> Iterator[Floats]:
 
 @pytest.mark.parametrize(("n", "epsilon"), [(1, 1), (2, 8), (5, 3), (9, 1)])
 def test_exact_coverage_of_quantiles_from_few_people(n: int, epsilon: int) -> None:
-    """The coverage over all counts of three outputs; intervals by mid-P may miss their level slightly."""
+    """The coverage over all counts of three outputs."""
     mechanism = RandomizedResponse(R(3), epsilon)
     counts = np.array([c for c in itertools.product(range(n + 1), repeat=3) if sum(c) == n])
     estimates = [sf.estimate(mechanism, sf.Aggregate(mechanism.hash, n, c)) for c in counts]
@@ -287,8 +287,7 @@ def test_exact_coverage_of_quantiles_from_few_people(n: int, epsilon: int) -> No
             truth = int(np.argmax(np.cumsum(p) >= level - 1e-12))
             law = multinomial(counts, p @ mechanism.matrix())
             coverage.append(law[(low <= truth) & (truth <= high)].sum())
-        assert min(coverage) >= 0.88
-        assert np.mean(coverage) >= 0.9
+        assert min(coverage) >= 0.9
 
 
 def test_the_interval_of_a_quantile_contains_it_and_grows_with_confidence() -> None:

@@ -617,11 +617,11 @@ def test_a_value_nobody_told_of_has_an_interval_all_the_same(n: int) -> None:
     estimate = sf.estimate(mechanism, sf.aggregate(mechanism, sf.privatize(mechanism, ["none"] * n)))
     low, high = estimate.interval(0.95)
     assert (estimate.frequencies[1], low[1]) == (0, 0)
-    # The greatest p at which n others in a row have probability 0.05 (Clopper and Pearson): with any greater p the
-    # interval misses it less often than it may. A report of flu counts as much as it can.
+    # The greatest p at which n others in a row have probability 0.025 (Clopper and Pearson), above the rule of three.
+    # A report of flu counts as much as it can.
     _, most = estimate.estimator.score_bounds()
-    share = high[1] / most[1] if high[1] < 1 else 1 - 0.05 ** (1 / n)
-    assert (1 - share) ** n == pytest.approx(0.05)
+    share = high[1] / most[1] if high[1] < 1 else 1 - 0.025 ** (1 / n)
+    assert (1 - share) ** n == pytest.approx(0.025)
     assert np.all(estimate.interval(0.99)[1] >= high)
     assert np.all(estimate.interval(0.95, simultaneous=True)[1] >= high)
 
@@ -650,18 +650,17 @@ def with_another_score(law: ScoreLaw) -> ScoreLaw:
 def test_limits_of_a_revealed_count_are_where_each_tail_has_half_of_alpha(n: int, alpha: float) -> None:
     counts = np.arange(min(n, 99) + 1)
     low, high = confidence_limits([two_scores(1.0, 0.0, n, len(counts))], counts / n, alpha)
-    at_most = stats.binom.cdf(counts - 1, n, high) + stats.binom.pmf(counts, n, high) / 2
-    at_least = stats.binom.sf(counts, n, low) + stats.binom.pmf(counts, n, low) / 2
+    at_most, at_least = stats.binom.cdf(counts, n, high), stats.binom.sf(counts - 1, n, low)
     inner = (counts > 0) & (counts < n)
     # Exactly for few reports; for more the normal law may replace theirs, the earlier the larger alpha is.
-    for few, tolerance in ((counts < 3, 1e-4), (counts >= 3, 0.1)):
+    for few, tolerance in ((counts < 3, 1e-4), (counts >= 3, 0.15)):
         assert at_most[inner & few] == pytest.approx(alpha / 2, rel=tolerance)
         assert at_least[inner & few] == pytest.approx(alpha / 2, rel=tolerance)
-    # Of no report at all, and of all reports, what the rule of three leaves.
+    # Of no report at all, and of all reports: at least the rule of three, which leaves alpha.
     assert low[0] == 0
-    assert (1 - high[0]) ** n == pytest.approx(alpha, rel=1e-4)
+    assert (1 - high[0]) ** n == pytest.approx(alpha / 2, rel=1e-4)
     assert high[counts == n] == pytest.approx(1)
-    assert low[counts == n] ** n == pytest.approx(alpha, rel=1e-4)
+    assert low[counts == n] ** n == pytest.approx(alpha / 2, rel=1e-4)
 
 
 @pytest.mark.parametrize("epsilon", [1, 2, 3, 5, 8])
@@ -675,8 +674,8 @@ def test_coverage_of_randomized_response_over_two_values_is_exactly_known(epsilo
     low, high = confidence_limits([two_scores(own, other, n, n + 1)], estimate, 0.05)
     held = (low[:, None] <= truth + 1e-12) & (truth <= high[:, None] + 1e-12)
     coverage = (stats.binom.pmf(counts[:, None], n, other + (own - other) * truth) * held).sum(axis=0)
-    assert coverage.min() >= 0.915
-    assert coverage.mean() >= 0.94
+    assert coverage.min() >= 0.945
+    assert coverage.mean() >= 0.95
     assert (high > low).all()
     # These are the limits of an estimate: the same from the counts of reports.
     (number,) = np.flatnonzero(counts == n // 3)
@@ -696,7 +695,7 @@ def test_inverted_characteristic_functions_give_the_binomial_limits(own: float, 
     )
     plausible = (estimate > -0.5) & (estimate < 1.5)
     for one, other_one in zip(exact, inverted, strict=True):
-        assert other_one[plausible] == pytest.approx(one[plausible], abs=2e-3)
+        assert other_one[plausible] == pytest.approx(one[plausible], abs=3e-3)
 
 
 @pytest.mark.slow
@@ -1021,9 +1020,9 @@ def test_the_share_of_a_block_that_is_told_is_a_count(values: slice) -> None:
     share = sf.estimate(mechanism, sf.aggregate(mechanism, reports)).set_fraction(list(range(80)[values]))
     low, high = share.interval()
     if values.stop == 40:
-        # The mid-P limits of 90 of 300, whatever the privacy within the block is.
-        for limit, tail in ((low, stats.binom(300, low).sf(90)), (high, stats.binom(300, high).cdf(89))):
-            assert tail + stats.binom(300, limit).pmf(90) / 2 == pytest.approx(0.025, rel=1e-6)
+        # The exact limits of 90 of 300, whatever the privacy within the block is.
+        assert stats.binom(300, low).sf(89) == pytest.approx(0.025, rel=1e-6)
+        assert stats.binom(300, high).cdf(90) == pytest.approx(0.025, rel=1e-6)
     else:
         assert low == high == 1
     assert share.value == pytest.approx(0.3 if values.stop == 40 else 1)

@@ -52,9 +52,8 @@ def test_the_mean_of_two_outputs_has_the_exact_error_and_the_binomial_interval()
     assert mean.value == pytest.approx(8 * 0.4 - 1)
     assert mean.standard_error == pytest.approx(8 * (0.6 * 0.4 / 1000) ** 0.5, rel=1e-3)
     low, high = mean.interval(0.95)
-    for limit, tail in ((low, stats.binom.sf), (high, stats.binom.cdf)):
-        counts = [399, 400]  # the observed count is counted half
-        assert np.mean(tail(counts, 1000, (limit + 1) / 8)) == pytest.approx(0.025, rel=0.05)
+    for limit, tail, count in ((low, stats.binom.sf, 399), (high, stats.binom.cdf, 400)):
+        assert tail(count, 1000, (limit + 1) / 8) == pytest.approx(0.025, rel=0.1)  # the normal law, for many reports
 
 
 @pytest.mark.parametrize("n", [1, 4, 25])
@@ -65,9 +64,7 @@ def test_exact_coverage_of_a_mean_from_few_people(n: int) -> None:
         law = stats.binom.pmf(np.arange(n + 1), n, (1 + mean) / 8)
         held = (limits[:, 0] <= mean + 1e-9) & (mean - 1e-9 <= limits[:, 1])
         coverage.append(law[held].sum())
-    # Intervals by mid-P have the level on average, and may miss it at single numbers.
-    assert np.mean(coverage) >= 0.9
-    assert min(coverage) >= 0.85
+    assert min(coverage) >= 0.9
 
 
 def test_reports_that_agree_have_an_error() -> None:

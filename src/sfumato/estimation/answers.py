@@ -51,9 +51,9 @@ class Answers(FrozenData, Result):
     >>> answers = result.answers(Ranges({"low": (0, 1), "high": (2, 3)}))
     >>> print(answers)
     2 answers to the question "ranges", 100 reports, 95% intervals
-    answer     value  standard_error      low     high
-    low      0.97143        0.062857  0.83485        1
-    high    0.028571        0.062857        0  0.16515
+    answer     value  standard_error     low    high
+    low      0.97143        0.062857  0.8271       1
+    high    0.028571        0.062857       0  0.1729
     >>> print(answers["low"])
     0.971429 ± 0.063
     """

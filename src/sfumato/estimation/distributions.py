@@ -55,7 +55,7 @@ class DistributionEstimate(Answers, question="distribution"):
     0.971429 ± 0.063
     >>> low, high = distribution.interval(0.9, simultaneous=True)
     >>> low.round(2).tolist(), high.round(2).tolist()
-    ([0.64, 0.83, 0.87], [0.95, 1.0, 1.0])
+    ([0.63, 0.82, 0.86], [0.96, 1.0, 1.0])
     """
 
     _headings: ClassVar[tuple[str, str]] = ("value", "share")

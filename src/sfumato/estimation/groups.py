@@ -465,11 +465,11 @@ class FrequencyTable(FrozenData, Result, Mapping[Any, LinearEstimate]):
     >>> print(table)
     difference: north minus south, 95% intervals
     value  difference  standard_error       low      high
-    none      0.28571         0.09897   0.08759   0.47560
-    flu      -0.28571         0.09689  -0.47207  -0.09178
-    hiv       0.00000         0.06061  -0.13973   0.13973
+    none      0.28571         0.09897   0.08036   0.48244
+    flu      -0.28571         0.09689  -0.47894  -0.08454
+    hiv       0.00000         0.06061  -0.14777   0.14777
     >>> round(table["flu"].p_value(), 4)
-    0.004
+    0.005
     """
 
     quantity: str

@@ -61,10 +61,10 @@ class LearntPrior(FrozenData, Result):
     >>> result = estimate(mechanism, aggregate(mechanism, [0] * 60 + [1] * 30 + [2] * 10))
     >>> print(learn_prior(result))
     prior over 3 values, 4.09% shrunk towards another distribution
-    value     prior     low     high
-    none    0.69871  0.5428  0.87412
-    flu     0.28766  0.1421  0.45264
-    hiv    0.013629       0   0.1271
+    value     prior      low     high
+    none    0.69871  0.53647  0.87982
+    flu     0.28766  0.13682  0.45926
+    hiv    0.013629        0  0.13455
     """
 
     domain: Domain

@@ -229,7 +229,7 @@ class FrequencyEstimate(LinearEstimate):
     0.285714 ± 0.065
     >>> low, high = flu.interval(0.95)
     >>> round(low, 3), round(high, 3)
-    (0.166, 0.422)
+    (0.161, 0.428)
     """
 
     unbiased: float = field(kw_only=True)

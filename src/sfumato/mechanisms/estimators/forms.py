@@ -28,6 +28,7 @@ from sfumato.mechanisms.estimators.limits import (
     LEAST_TAIL,
     MOST_NODES,
     REACH,
+    SHIFT,
     SMOOTHING,
     ScoreLaw,
     binomial_tails_at,
@@ -388,6 +389,7 @@ class _Inversion:
         ends = (min(low, estimate - unseen), estimate, max(high, estimate + unseen))
         deviation = math.sqrt(max(form._variance(min(max(end, form.ends[0]), form.ends[1])) for end in ends))
         self._reach = REACH * (deviation + unit)
+        self._shift = SHIFT * unit
         smoothing = max(SMOOTHING[0] * unit, SMOOTHING[1] * deviation)
         step = math.pi / self._reach
         nodes = np.arange(min(int(6.4 / (smoothing * step)) + 1, MOST_NODES)) + 0.5
@@ -414,10 +416,10 @@ class _Inversion:
                 with np.errstate(divide="ignore"):
                     exponent += cohort.reports * np.log(fractions @ transforms)
                 mean += scale * float(fractions @ cohort.means)
-        exponent += 1j * self._points * (value - mean - estimate)
-        lower = 0.5 - float(np.exp(exponent).imag @ self._kernel)
-        lower = min(max(lower, 0.0), 1.0)
-        return lower, 1 - lower
+        waves = np.exp(exponent + 1j * self._points * (value - mean - estimate))
+        turn = np.exp(-1j * self._points * self._shift)
+        lower, upper = 0.5 - (waves * turn).imag @ self._kernel, 0.5 + (waves * turn.conj()).imag @ self._kernel
+        return min(max(float(lower), 0.0), 1.0), min(max(float(upper), 0.0), 1.0)
 
     def limits(self, alpha: float) -> tuple[float, float]:
         """Return the values of the form at which the tails have the required probability."""
