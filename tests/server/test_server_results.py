@@ -96,6 +96,7 @@ def test_results_are_those_of_the_library(
     ]
 
     assert (answer.status, answer.json["reports"], answer.json["rows"]) == (200, estimate.n, rows)
+    assert answer.json["warnings"] == list(estimate.warnings)
     assert first_event(collector, path.replace("/estimate?", "/live?")) == answer.json
     # The file of the service, and the CSV that the command line writes of the same table.
     table = pq.read_table(io.BytesIO(collector.ask("GET", path, headers={"Accept": PARQUET}).body))

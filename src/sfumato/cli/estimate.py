@@ -326,6 +326,7 @@ def _show_frequencies(result: Estimate, dishonest: float | None, show: _Show) ->
     import numpy as np
 
     from sfumato._core import percent
+    from sfumato.estimation import estimate_notes, outside_column
 
     show.write(result, lambda: _plot_frequencies(result, show))
     low, high = result.interval(show.confidence, simultaneous=show.simultaneous)
@@ -342,10 +343,14 @@ def _show_frequencies(result: Estimate, dishonest: float | None, show: _Show) ->
             {"value": label, **dict(zip(names, row, strict=True))}
             for label, row in zip(labels, np.column_stack(numbers).tolist(), strict=True)
         ]
-        show_json({**show.document(result), "rows": rows}, aside=show.aside)
+        show_json({**show.document(result), "rows": rows, "warnings": list(result.warnings)}, aside=show.aside)
         return
-    order = np.argsort(-result.frequencies, kind="stable")[:_MOST_ROWS].tolist()
-    table = [(str(labels[x]), *(f"{column[x]:.5f}" for column in numbers)) for x in order]
+    order = np.argsort(-result.frequencies, kind="stable")[:_MOST_ROWS]
+    marks = outside_column(result.frequencies[order], result.outside[order])
+    columns += list(marks)
+    marked = [*zip(*marks.values(), strict=True)] or [()] * len(order)
+    cells = [[f"{column[x]:.5f}" for column in numbers] for x in order.tolist()]
+    table = [(str(labels[x]), *row, *mark) for x, row, mark in zip(order.tolist(), cells, marked, strict=True)]
     title = f"{quantity(result.n, 'report')}, method {result.method}"
     show_table(columns, table, title=title, aside=show.aside)
     if len(labels) > _MOST_ROWS:
@@ -353,3 +358,5 @@ def _show_frequencies(result: Estimate, dishonest: float | None, show: _Show) ->
         click.echo(note, err=show.aside)
     if result.choice is not None:
         click.echo(f"Method best chose {result.choice}.", err=show.aside)
+    for note in estimate_notes(result):
+        click.echo(note, err=show.aside)

@@ -40,13 +40,23 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.figure import Figure
 
-__all__ = ["Estimate", "value_table"]
+__all__ = ["Estimate", "estimate_notes", "outside_column", "value_table"]
 
 
 #: Maximum number of values of a dense covariance matrix; a larger one would take more than 3 GB.
 _LARGEST_COVARIANCE = 20_000
+#: Distance from [0, 1] within which a frequency is rounding.
+_ROUNDING = 1e-9
 #: Variance, relative to the squared effect of one report, below which it is rounding because all reports agree.
 _SILENT = 1e-12
+#: Standard errors below which a frequency has an interval that contains zero, so that its limits are not computed.
+_WITHIN_NOISE = 0.9
+#: Fraction of intervals that contain zero above which an estimate warns.
+_MANY_LOST = 0.5
+#: Variance of the reports, relative to that of unprotected answers, up to which a report counts as the answer itself.
+_NO_NOISE = 1.02
+#: Confidence level of printed intervals and of warnings.
+_CONFIDENCE = 0.95
 #: Column names of result tables; an attribute of a product with one of these names is renamed.
 _RESERVED = ("value", "frequency", "standard_error", "low", "high", "group", "difference", "prior")
 
@@ -91,9 +101,10 @@ class Estimate(LinearForms, FrozenData, Result):
     >>> print(result)
     100 reports, method unbiased, 95% intervals
     value  frequency  standard_error      low     high
-    none     0.71429         0.06999  0.57395  0.84646
-    flu      0.28571         0.06547  0.16621  0.42155
-    hiv      0.00000         0.04286  0.00000  0.10142
+    none     0.71429         0.06999  0.56744  0.85244
+    flu      0.28571         0.06547  0.16058  0.42831
+    hiv      0.00000         0.04286  0.00000  0.10889
+    1 of 3 values cannot be distinguished from zero.
     >>> result["flu"]
     FrequencyEstimate(value=0.2857142857142857, standard_error=0.06546536707079771)
     """
@@ -290,6 +301,48 @@ class Estimate(LinearForms, FrozenData, Result):
         inside = np.clip(self.frequencies[chosen], 0, 1)
         return np.minimum(low, inside), np.maximum(high, inside)
 
+    @functools.cached_property
+    def indistinguishable(self) -> npt.NDArray[np.bool_]:
+        """Whether the 95% interval of each frequency contains zero, shape (k,), in domain order.
+
+        The reports do not show that people have such a value.
+        """
+        zero = np.ones(len(self), dtype=np.bool_)
+        if len(self) == 1:
+            return ~zero
+        chosen = np.flatnonzero(self.unbiased > _WITHIN_NOISE * self.standard_errors)
+        if len(chosen):
+            zero[chosen] = self._limits(chosen, _CONFIDENCE)[0] <= 0
+        return zero
+
+    @property
+    def outside(self) -> npt.NDArray[np.bool_]:
+        """Whether each frequency lies outside [0, 1], where no true frequency is, shape (k,), in domain order.
+
+        Only unbiased frequencies can. Tables mark them, because they are useful in sums but not as shares of people.
+        """
+        return np.asarray((self.frequencies < -_ROUNDING) | (self.frequencies > 1 + _ROUNDING))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The reasons why the numbers mean little, one sentence each; empty if there are none.
+
+        - No frequency, or less than half of them, can be distinguished from zero: the 95% intervals contain it.
+        - The reports contain almost no noise, so that a single report practically is the answer of a person.
+        """
+        if len(self) == 1:
+            return ()
+        lost, size, reports = int(self.indistinguishable.sum()), len(self), quantity(self.n, "report")
+        messages = []
+        if lost == size:
+            messages.append(f"no frequency can be distinguished from zero with {reports}")
+        elif lost > _MANY_LOST * size:
+            messages.append(f"most frequencies, {lost:,} of {size:,}, cannot be distinguished from zero with {reports}")
+        uniform = np.full(size, 1 / size)
+        if float(self.estimator.variances(uniform).sum()) <= _NO_NOISE * (1 - 1 / size):
+            messages.append("the reports contain almost no noise: a single report practically is a person's answer")
+        return tuple(messages)
+
     @property
     def expected_tv(self) -> float:
         """The expected total variation distance between the unbiased and the true frequencies.
@@ -441,7 +494,7 @@ class Estimate(LinearForms, FrozenData, Result):
 
     def _shown(self) -> Mapping[str, Sequence[Any]]:
         top = self._top()
-        low, high = self._limits(top, 0.95)
+        low, high = self._limits(top, _CONFIDENCE)
         columns = {
             "frequency": self.frequencies[top],
             "standard_error": self.standard_errors[top],
@@ -449,14 +502,18 @@ class Estimate(LinearForms, FrozenData, Result):
             "high": high,
         }
         labels = [str(self.domain.label(x)) for x in top.tolist()]
-        return {"value": labels, **{name: [f"{number:.5f}" for number in column] for name, column in columns.items()}}
+        cells = {name: [f"{number:.5f}" for number in column] for name, column in columns.items()}
+        return {"value": labels, **cells, **outside_column(self.frequencies[top], self.outside[top])}
+
+    def _notes(self) -> Sequence[str]:
+        return estimate_notes(self)
 
     def _left_out(self) -> int:
         return max(0, len(self) - MOST_ROWS)
 
     def _title(self) -> str:
         most = f", the {MOST_ROWS} most frequent of {len(self):,} values" if self._left_out() else ""
-        return f"{quantity(self.n, 'report')}, method {self.method}, {percent(0.95)} intervals{most}"
+        return f"{quantity(self.n, 'report')}, method {self.method}, {percent(_CONFIDENCE)} intervals{most}"
 
     def __repr__(self) -> str:
         return f"Estimate(n={self.n}, values={len(self)}, method={self.method!r}, {self._source()})"
@@ -525,6 +582,26 @@ class Estimate(LinearForms, FrozenData, Result):
     @abstractmethod
     def _read(cls, document: Mapping[str, Any], mechanism: Mechanism | None) -> Estimate:
         """Return the estimate that a document of this class describes."""
+
+
+def outside_column(frequencies: Floats, outside: npt.NDArray[np.bool_]) -> dict[str, list[str]]:
+    """Return the column that marks impossible frequencies; empty if there are none."""
+    if not outside.any():
+        return {}
+    marks = zip(frequencies.tolist(), outside.tolist(), strict=True)
+    return {"": [("below 0" if number < 0 else "above 1") if is_outside else "" for number, is_outside in marks]}
+
+
+def estimate_notes(estimate: Estimate) -> list[str]:
+    """Return the sentences below the table of an estimate: how many values are lost in the noise, and warnings."""
+    notes = []
+    lost, outside = (int(which.sum()) for which in (estimate.indistinguishable, estimate.outside))
+    if 0 < lost <= _MANY_LOST * len(estimate):  # a warning states larger numbers
+        notes.append(f"{lost:,} of {quantity(len(estimate), 'value')} cannot be distinguished from zero.")
+    if outside:
+        verb, noun = ("lies", "frequency") if outside == 1 else ("lie", "frequencies")
+        notes.append(f"{outside:,} {noun} {verb} outside [0, 1]; use them in sums, or estimate with method 'simplex'.")
+    return [*notes, *(f"WARNING: {warning}" for warning in estimate.warnings)]
 
 
 def value_table(domain: Domain, columns: Mapping[str, Floats]) -> dict[str, Any]:

@@ -90,9 +90,10 @@ def estimate(
     >>> print(estimate(mechanism, counts))
     100 reports, method unbiased, 95% intervals
     value  frequency  standard_error      low     high
-    none     0.71429         0.06999  0.57395  0.84646
-    flu      0.28571         0.06547  0.16621  0.42155
-    hiv      0.00000         0.04286  0.00000  0.10142
+    none     0.71429         0.06999  0.56744  0.85244
+    flu      0.28571         0.06547  0.16058  0.42831
+    hiv      0.00000         0.04286  0.00000  0.10889
+    1 of 3 values cannot be distinguished from zero.
     >>> estimate(mechanism, counts, "mle").frequencies.round(3).tolist()
     [0.714, 0.285, 0.001]
     """

@@ -242,6 +242,11 @@ class PartialEstimate(Estimate):
         raise _without_frequencies(self.mechanism)
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """Empty, because the warnings of other estimates are about frequencies."""
+        return ()
+
+    @property
     def fit(self) -> None:  # type: ignore[override]
         """None, because no distribution is fitted (see ``nearest``)."""
 

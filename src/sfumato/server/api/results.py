@@ -192,6 +192,7 @@ def _encode(collection: Collection, options: EstimateRequest, estimate: Estimate
         question=None if question is None else question.to_dict(),
         answers=answer_rows,
         rounding=rounding,
+        warnings=[] if estimate is None else list(estimate.warnings),
     )
     return msgspec.json.encode(response, enc_hook=str)
 

@@ -239,6 +239,7 @@ class EstimateResponse(Struct, frozen=True):
         float, Meta(description="Largest error that bins of numbers add to a mean; intervals do not include it.")
     ]
     answers: Annotated[list[AnswerRow], Meta(description="The answers to the question.")]
+    warnings: Annotated[list[str], Meta(description="Reasons why the frequencies mean little, one sentence each.")]
 
 
 # -- planning ----------------------------------------------------------------------------------------------
@@ -331,4 +332,7 @@ class PlanResponse(Struct, frozen=True):
     one_percent: Annotated[
         float | None,
         Meta(description="Number of people that the best mechanism needs for a total variation error of 1%, if known."),
+    ]
+    warnings: Annotated[
+        list[str], Meta(description="Values that a report may reveal, and whether the people are too few.")
     ]
