@@ -6,6 +6,7 @@ from benchmarks import (
     audits,
     blocks,
     cyclic,
+    estimates,
     kernels,
     local_priors,
     longitudinal,
@@ -17,7 +18,20 @@ from benchmarks import (
 )
 
 start = time.perf_counter()
-for part in (peers, scaling, kernels, cyclic, audits, blocks, local_priors, questions, surveys, longitudinal, tables):
+for part in (
+    peers,
+    scaling,
+    kernels,
+    cyclic,
+    audits,
+    blocks,
+    local_priors,
+    questions,
+    surveys,
+    longitudinal,
+    tables,
+    estimates,
+):
     begin = time.perf_counter()
     part.main()
     print(f"({part.__name__}: {time.perf_counter() - begin:.0f} s)\n", flush=True)

@@ -205,7 +205,12 @@ def test_no_total_variation_is_above_one() -> None:
     assert plan.best.half_l1 > 10
     assert [row.tv for row in plan.rows] == [1.0] * len(plan.rows)
     assert "total variation error 1, because 100 people are too few to learn anything" in plan.reason
-    assert all("  > 1  " in line for line in str(plan).splitlines()[2:-1])
+    lines = str(plan).splitlines()
+    assert all("  1  " in line for line in lines[2 : 2 + len(plan.rows)])
+    assert lines[-1] == f"WARNING: {plan.warnings[-1]}"
+    assert plan.warnings == [
+        "100 people are too few: with equally frequent values, no value can be expected to differ from zero"
+    ]
     # The number of people for a target follows from the error that falls with √n.
     enough = sf.plan(policy, target=0.05)
     assert enough.n == pytest.approx(100 * (plan.best.half_l1 / 0.05) ** 2, rel=1e-6)

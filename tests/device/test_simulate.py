@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 import sfumato as sf
-from sfumato.device.simulation import TRUTHS
+from sfumato.compiler.predictions import TRUTHS
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism

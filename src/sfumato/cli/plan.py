@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
-from sfumato._core import quantity
 from sfumato.cli._files import (
     INPUT,
     LOSS_OPTION,
@@ -24,6 +24,7 @@ from sfumato.cli._show import (
     JSON_OPTION,
     MECHANISM_OPTION,
     UTILITY_OPTION,
+    method_option,
     people,
     progress_bar,
     seconds_option,
@@ -56,6 +57,13 @@ if TYPE_CHECKING:
 @UTILITY_OPTION
 @LOSS_OPTION
 @PRIOR_OPTION
+@click.option(
+    "--truth",
+    metavar="NAME|FILE",
+    help="Expected distribution of values, at which the errors of --method are simulated: uniform, zipf, geometric, or "
+    "a file like that of --prior.  [default: the prior, or equally frequent values]",
+)
+@method_option()
 @BITS_OPTION
 @seconds_option()
 @CACHE_OPTION
@@ -74,6 +82,8 @@ def command(
     utility: str,
     loss: str | None,
     prior: str | None,
+    truth: str | None,
+    method: str,
     max_bits: MaxBits,
     max_seconds: float | None,
     cache: str | None,
@@ -89,9 +99,12 @@ def command(
     With a question, mechanisms are compared by the error of its answers. The table then shows the standard error of
     the answer, or the root mean square over several answers.
 
+    With --truth or --method, the errors are those of this method at this distribution, simulated, with their standard
+    errors. --target and the number of people that classical LDP needs then refer to this error too.
+
     Example: sfumato plan policy.toml --n 100000 --question mean
     """
-    from sfumato.compiler import plan
+    from sfumato.compiler import TRUTHS, plan
 
     is_estimation = loss is None and "estimation" in utility
     rules, question = read_policy_and_question(policy, question, is_estimation=is_estimation)
@@ -104,6 +117,8 @@ def command(
             utility=utility if loss is None else read_losses(loss),
             question=question,
             prior=None if prior is None else read_prior(prior, rules.domain),
+            truth=truth if truth is None or truth in TRUTHS else read_prior(truth, rules.domain),
+            method=method,
             max_bits=max_bits,
             max_seconds=max_seconds,
             cache=cache,
@@ -118,12 +133,13 @@ def command(
         if compared.skipped is not None:
             click.echo(f"Not compared: {compared.skipped}.", err=True)
         answer = {"n": compared.n, "rows": _documents(compared), "best": best.name, "why": compared.reason}
+        if compared.truth is not None:
+            answer |= {"method": compared.method, "truth": compared.truth_words, "saving": compared.saving}
         if compared.question is not None:
             answer["question"] = compared.question.to_dict()
         show_json(answer | {"skipped": compared.skipped, "warnings": compared.warnings})
         return
     columns = _columns(compared)
-    suffix = "" if compared.question is None else f", question {compared.question.name}"
     show_table(
         ("mechanism", *columns, "bits", "× bound", "decoding"),
         [
@@ -136,8 +152,7 @@ def command(
             )
             for row in compared.rows
         ],
-        title=f"{compared.policy.kind} policy over {quantity(len(compared.policy.domain), 'value')}{suffix}, "
-        f"n = {compared.n:,}",
+        title=compared.title,
     )
     click.echo(compared.reason)
     for warning in compared.warnings:
@@ -152,7 +167,8 @@ def _columns(compared: Plan) -> dict[str, Callable[[Row], str]]:
     if compared.question is not None:
         return columns | {"standard error": lambda row: f"{compared.standard_error(row):.4g}"}
     return columns | {
-        "l2 risk": lambda row: f"{row.risk:.4g}",
+        "l2 risk": lambda row: f"{row.squared:.4g}",
+        "± per value": lambda row: f"{math.sqrt(row.squared / len(compared.policy.domain)):.3g}",
         "worst case": lambda row: f"{row.worst:.4g}",
         "total variation": lambda row: row.shown_tv,
     }
@@ -164,6 +180,9 @@ def _documents(compared: Plan) -> list[dict[str, object]]:
     if compared.utility != "estimation" or compared.question is not None:
         fields.append("value")
     rows = [{field: getattr(row, field) for field in fields} for row in compared.rows]
+    if compared.truth is not None:
+        documents = [None if row.predicted is None else row.predicted.to_dict() for row in compared.rows]
+        rows = [row | {"predicted": document} for row, document in zip(rows, documents, strict=True)]
     if compared.question is not None:
         errors = map(compared.standard_error, compared.rows)
         rows = [row | {"standard_error": error} for row, error in zip(rows, errors, strict=True)]

@@ -12,6 +12,7 @@ from sfumato.compiler.designing import design
 from sfumato.compiler.information import RobustInformation, robust_information
 from sfumato.compiler.planning import plan
 from sfumato.compiler.plans import Plan, Row
+from sfumato.compiler.predictions import PredictedError
 from sfumato.compiler.questionnaires import Questionnaire, QuestionnairePlan, Sampling, Strategy
 from sfumato.compiler.solvers.goals import (
     Estimation,
@@ -32,6 +33,7 @@ __all__ = [
     "MutualInformation",
     "Optimum",
     "Plan",
+    "PredictedError",
     "Questionnaire",
     "QuestionnairePlan",
     "RobustInformation",
@@ -56,5 +58,6 @@ from sfumato.compiler.planning import (
     SEARCH_SECONDS as SEARCH_SECONDS,
     SEARCHED_VALUES as SEARCHED_VALUES,
 )
+from sfumato.compiler.predictions import TRUTHS as TRUTHS, truth_distribution as truth_distribution
 from sfumato.compiler.report_length import MaxBits as MaxBits, ReportLength as ReportLength
 from sfumato.compiler.solvers.answer_errors import error_of_answers as error_of_answers

@@ -15,6 +15,7 @@ from sfumato.compiler.classes import Classes
 from sfumato.compiler.expected_errors import measure, measure_mechanism, scale
 from sfumato.compiler.known_bounds import exact_bound
 from sfumato.compiler.plans import Plan, Row
+from sfumato.compiler.predictions import Assumption, people_for, predict
 from sfumato.compiler.products import coordinate_policies, product_mechanism
 from sfumato.compiler.reasons import OPTIMAL, nothing_learned, reason_for, reveals_nothing
 from sfumato.compiler.report_length import SHORT, MaxBits
@@ -68,6 +69,8 @@ def plan(
     utility: str | Goal = "estimation",
     question: Question | str | None = None,
     prior: Frequencies | None = None,
+    truth: str | Frequencies | None = None,
+    method: str = "unbiased",
     max_bits: MaxBits = SHORT,
     max_seconds: float | None = None,
     cache: str | os.PathLike[str] | None = None,
@@ -117,6 +120,19 @@ def plan(
         with the values as labels. The default is the uniform distribution, which is the worst case for most of these
         mechanisms. Under a :class:`Prior` policy, a comparison by another utility than estimation, or with
         ``mechanism="optimal"``, uses the prior of the policy instead. Leave it out for ``"worst-estimation"``.
+    truth
+        True distribution at which the errors of ``method`` are predicted by simulation, in one of these forms:
+
+        - ``"uniform"``, ``"zipf"`` (the i-th value has weight 1/i) or ``"geometric"`` (weight 0.95^i);
+        - a sequence in domain order;
+        - a mapping, where missing values have frequency 0, or a pandas Series with the values as labels.
+
+        By default the prior, or equally frequent values without one. The table states it. The truth does not change
+        which mechanism is recommended; a prior does.
+    method
+        Method of :func:`estimate` that you will use. If it is not ``"unbiased"``, or if ``truth`` is passed, the plan
+        simulates the error of each mechanism, and ``target`` and ``Plan.saving`` refer to the simulated total variation
+        error. Leave ``truth`` and ``method`` out with a question, whose answers are estimated without bias.
     max_bits
         Length of a recommended report in bits:
 
@@ -164,6 +180,12 @@ def plan(
     ('rr', 0.049)
     >>> plan(Uniform(Domain(["yes", "no", "maybe"]), 1), target=0.01).n
     24001
+
+    The same for 100 values with the method and the distribution of values that you expect:
+
+    >>> zipf = plan(Uniform(Domain.range(100), 1), n=10_000, truth="zipf", method="simplex", max_seconds=0)
+    >>> round(zipf.best.tv, 1), zipf.best.predicted.tv_error < 0.01
+    (0.4, True)
     """
     if (n is None) == (target is None):
         hint = "Pass either a number of people (n) or an error to reach (target)."
@@ -183,13 +205,44 @@ def plan(
         cache=cache,
     )
     target = None if target is None else checked_target("plan", target, request.question)
+    assumed = _assumption(request, truth, method)
     one = plan_request(request)
     if n is None:
         assert target is not None
-        n = _people_for(target, one)
+        n = _people_for(target, one, assumed)
     is_error = isinstance(request.goal, Estimation)
     scaled = replace(one, n=n, rows=tuple(scale(row, n, is_error=is_error) for row in one.rows))
+    if assumed is not None:
+        scaled = _predicted(scaled, assumed)
     return replace(scaled, reason=reason_for(scaled)) if _is_compared_by_risk(request) else scaled
+
+
+def _assumption(request: Request, truth: str | Frequencies | None, method: str) -> Assumption | None:
+    """Return the truth and the method at which errors are simulated; None if the formulas suffice."""
+    if truth is None and method == "unbiased":
+        return None
+    if request.question is not None:
+        hint = "Pass prior= to predict the error of the answers at another distribution."
+        parameter, got = ("truth", truth) if truth is not None else ("method", method)
+        raise InvalidInput(request.verb, parameter, "be left out with a question", got, hint=hint)
+    return Assumption.read(request.verb, truth, method, request.prior, request.policy.domain)
+
+
+def _predicted(scaled: Plan, assumed: Assumption) -> Plan:
+    """Return a plan with the simulated errors of a method, and the people that classical LDP needs by this method."""
+    rows = tuple(replace(row, predicted=predict(row.mechanism, scaled.n, assumed)) for row in scaled.rows)
+    truth = tuple(assumed.truth.tolist())
+    result = replace(scaled, rows=rows, method=assumed.method, truth=truth, truth_words=assumed.words)
+    try:
+        best, classical = result.best, result.classical
+    except NoMechanism:
+        return result
+    if best is classical:
+        return replace(result, classical_people=result.n)
+    if best.predicted is None or classical.predicted is None or not best.predicted.tv > 0:
+        return result
+    start = result.n * classical.risk / best.risk
+    return replace(result, classical_people=people_for(best.predicted.tv, classical.mechanism, assumed, start))
 
 
 def plan_request(request: Request) -> Plan:
@@ -277,10 +330,11 @@ def _offer_set_distances(suitable: Candidates, request: Request, deadline: Deadl
         suitable.by_name["set-distances"] = Candidate(build, "k²", seconds=seconds)
 
 
-def _people_for(target: float, one: Plan) -> int:
+def _people_for(target: float, one: Plan, assumed: Assumption | None) -> int:
     """Return the number of people that meets a target, from the plan for one report.
 
-    The target is a total variation error, or the standard error of the answers to a question.
+    The target is a total variation error, or the standard error of the answers to a question. With an assumption, the
+    error is simulated.
     """
     tv = one.best.half_l1 if one.question is None else one.standard_error(one.best)
     if math.isinf(tv):
@@ -294,7 +348,10 @@ def _people_for(target: float, one: Plan) -> int:
         must = "be an error that at most 2^53 people can reach"
         hint = f"It would take about 10^{digits:.0f} people. Raise the target, or use a policy with larger epsilons."
         raise InvalidInput("plan", "target", must, target, hint=hint)
-    return max(1, math.ceil(root**2))
+    people = max(1, math.ceil(root**2))
+    if assumed is None or predict(one.best.mechanism, people, assumed) is None:
+        return people
+    return people_for(target, one.best.mechanism, assumed, people) or people
 
 
 def _plan_by_risk(request: Request, deadline: Deadline) -> Plan:

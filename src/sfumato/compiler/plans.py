@@ -7,7 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from sfumato._core import (
+    Floats,
     Result,
     check_keys,
     number_document,
@@ -20,9 +23,10 @@ from sfumato._core import (
     read_string,
     reads_document,
 )
+from sfumato.compiler.predictions import Assumption, PredictedError, value_errors
 from sfumato.compiler.report_length import SHORT, MaxBits, ReportLength
 from sfumato.compiler.solvers.result import relative_gap
-from sfumato.domain import checked_distribution
+from sfumato.domain import Domain, checked_distribution
 from sfumato.errors import InvalidInput, NoMechanism, UnknownLabel
 from sfumato.mechanisms import Mechanism, mechanism_from_spec
 from sfumato.policy import Policy, disclosure_warnings, policy_from_dict
@@ -34,9 +38,16 @@ if TYPE_CHECKING:
 __all__ = ["Plan", "Row"]
 
 _ROW_KEYS = ("name", "mechanism", "value", "risk", "half_l1", "worst", "bits", "bound", "decoding", "classical")
-_OPTIONAL_ROW_KEYS = ("stronger",)
+_OPTIONAL_ROW_KEYS = ("stronger", "predicted")
 _PLAN_KEYS = ("policy", "n", "utility", "prior", "max_bits", "rows", "reason", "skipped")
-_OPTIONAL_PLAN_KEYS = ("question",)
+_PREDICTION_KEYS = ("method", "truth", "truth_words", "classical_people")
+_OPTIONAL_PLAN_KEYS = ("question", *_PREDICTION_KEYS)
+#: Utilities of plans whose recommended mechanism is meant to estimate frequencies.
+_FREQUENCY_UTILITIES = ("estimation", "worst-estimation")
+#: Fraction of values without an expected difference from zero above which a plan warns.
+_MANY_LOST = 0.5
+#: Standard errors by which a frequency has to exceed zero to be distinguished from it, at a confidence level of 95%.
+_DISTINCT = 1.96
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,6 +86,9 @@ class Row:
     stronger
         The policy in words for which the mechanism is made, if that is a stronger policy, which implies the one of the
         plan. None if the mechanism is made for the policy of the plan or is classical.
+    predicted
+        The simulated error of the method and the truth of the plan. None if the plan was made without ``truth`` and
+        ``method``, or if the method does not support the mechanism.
 
     Examples
     --------
@@ -97,20 +111,28 @@ class Row:
     decoding: str
     classical: bool
     stronger: str | None = None
+    predicted: PredictedError | None = None
 
     @property
     def tv(self) -> float:
-        """The expected total variation error of the unbiased estimate: ``half_l1``, but at most 1.
+        """The expected total variation error: ``predicted.tv``, or ``half_l1`` without a prediction, but at most 1.
 
         With too few reports, an unbiased estimate may be farther from the truth than any distribution is. The property
         then returns 1, which means that nothing is learned.
         """
-        return min(self.half_l1, 1.0)
+        return min(self.half_l1, 1.0) if self.predicted is None else self.predicted.tv
 
     @property
     def shown_tv(self) -> str:
-        """The expected total variation error as a string for tables: four digits, or ``"> 1"``."""
-        return f"{self.tv:.4g}" if self.half_l1 <= 1 else "> 1"
+        """The expected total variation error as a string for tables: four digits, with ± if it was simulated."""
+        if self.predicted is not None:
+            return f"{self.tv:.4f} ± {self.predicted.tv_error:.4f}"
+        return f"{self.tv:.4g}" if self.half_l1 <= 1 else "1"
+
+    @property
+    def squared(self) -> float:
+        """The expected squared l2 error: ``predicted.squared``, or ``risk`` without a prediction."""
+        return self.risk if self.predicted is None else self.predicted.squared
 
     @property
     def ratio(self) -> float | None:
@@ -148,8 +170,9 @@ class Row:
         Returns
         -------
         dict
-            One entry per field, ``"stronger"`` only if it is not None. ``"mechanism"`` is ``mechanism.spec``, the dict
-            that ``mechanism_from_spec`` reads. Infinite numbers are the strings ``"inf"`` and ``"-inf"``.
+            One entry per field, ``"stronger"`` and ``"predicted"`` only if they are not None. ``"mechanism"`` is
+            ``mechanism.spec``, the dict that ``mechanism_from_spec`` reads. Infinite numbers are the strings ``"inf"``
+            and ``"-inf"``.
         """
         return {
             "name": self.name,
@@ -163,6 +186,7 @@ class Row:
             "decoding": self.decoding,
             "classical": self.classical,
             **({} if self.stronger is None else {"stronger": self.stronger}),
+            **({} if self.predicted is None else {"predicted": self.predicted.to_dict()}),
         }
 
     @classmethod
@@ -204,6 +228,7 @@ class Row:
             decoding=read_string("Row", "decoding", parts["decoding"]),
             classical=read_flag("Row", "classical", parts["classical"]),
             stronger=None if stronger is None else read_string("Row", "stronger", stronger),
+            predicted=PredictedError.from_dict(parts["predicted"]) if "predicted" in parts else None,
         )
 
     def __repr__(self) -> str:
@@ -239,19 +264,29 @@ class Plan(Result):
         The mechanisms that were not compared, with the reasons, in words; None if all were compared.
     question
         The :class:`Question` by whose answers the mechanisms are compared; None for all frequencies.
+    method
+        Method of :func:`estimate` whose errors are predicted.
+    truth
+        The true distribution at which the errors of the method were simulated, in domain order. None if the plan was
+        made without ``truth`` and ``method``; errors are then those of the unbiased estimate at ``prior``.
+    truth_words
+        The truth in words, as the title of the table shows it; None if ``truth`` is None.
+    classical_people
+        Number of people with which the best classical mechanism has the same expected total variation error by
+        ``method`` as the best row has with n people. None if ``truth`` is None, or if the number is not known.
 
     Examples
     --------
     >>> from sfumato import Domain, Uniform, plan
     >>> compared = plan(Uniform(Domain(["yes", "no", "maybe"]), 1), n=1000)
     >>> print(compared)
-    uniform policy over 3 values, n = 1,000
-       mechanism          l2 risk       TV  bits  × bound  decoding
-    *  rr               0.0050268  0.04899     2     1.00  k
-       subset           0.0050268  0.04899     3     1.00  k per report
-       unary              0.01242  0.07701     3     2.47  k per report
-       unary-optimized   0.012715  0.07792     3     2.53  k per report
-       hadamard          0.013715  0.08092     2     2.73  k log k
+    uniform policy over 3 values, n = 1,000, equally frequent values, method unbiased
+       mechanism          l2 risk  ± per value       TV  bits  × bound  decoding
+    *  rr               0.0050268       0.0409  0.04899     2     1.00  k
+       subset           0.0050268       0.0409  0.04899     3     1.00  k per report
+       unary              0.01242       0.0643  0.07701     3     2.47  k per report
+       unary-optimized   0.012715       0.0651  0.07792     3     2.53  k per report
+       hadamard          0.013715       0.0676  0.08092     2     2.73  k log k
     rr: optimal, expected squared error 0.00503, total variation error about 0.049, 2 bits per report
     >>> compared.best.name, compared.saving
     ('rr', 1.0)
@@ -266,6 +301,10 @@ class Plan(Result):
     max_bits: MaxBits = None
     skipped: str | None = None
     question: Question | None = None
+    method: str = "unbiased"
+    truth: tuple[float, ...] | None = None
+    truth_words: str | None = None
+    classical_people: int | None = None
 
     @property
     def best(self) -> Row:
@@ -299,10 +338,13 @@ class Plan(Result):
     def saving(self) -> float:
         """The number of people that the best classical mechanism needs, divided by the number that the best row needs.
 
-        Both numbers are for the same exact expected squared l2 error of the unbiased estimate, or of its answers to the
-        question, at the prior of the plan. A saving of 3 means that classical LDP needs three times as many people.
-        Other errors, such as total variation or the errors of projected estimates, have other ratios.
+        A saving of 3 means that classical LDP needs three times as many people. If the plan was made with ``truth`` or
+        ``method``, both numbers are for the same simulated total variation error of this method. Otherwise they are for
+        the same exact expected squared l2 error of the unbiased estimate, or of its answers to the question, at the
+        prior of the plan. The ratios differ, because other methods remove more of a larger noise.
         """
+        if self.classical_people is not None:
+            return self.classical_people / self.n
         best, classical = (self.error(row) for row in (self.best, self.classical))
         if best == 0 or math.isinf(best):
             return 1.0 if classical == best else math.inf
@@ -310,6 +352,8 @@ class Plan(Result):
 
     def error(self, row: Row) -> float:
         """Return the expected squared error of a row: that of the answers to the question, or of all frequencies.
+
+        It is the error of the unbiased estimate, at the prior of the plan.
 
         Parameters
         ----------
@@ -339,10 +383,59 @@ class Plan(Result):
         answers = len(self.policy.domain) if self.question is None else len(self.question.names)
         return math.sqrt(self.error(row) / answers)
 
+    def value_errors(self, row: Row | None = None) -> Floats:
+        """Return the expected error of each frequency: the root mean square over surveys of n people.
+
+        Parameters
+        ----------
+        row
+            A row of the plan; the recommended one by default.
+
+        Returns
+        -------
+        numpy.ndarray
+            The ± of each value at its expected frequency, shape (k,), in domain order. It is exact for the method
+            ``"unbiased"``, and simulated for other methods.
+
+        Raises
+        ------
+        NotIdentifiable
+            If the reports of the mechanism do not determine all frequencies.
+        """
+        return value_errors((self.best if row is None else row).mechanism, self.n, self._assumed)
+
+    @property
+    def _assumed(self) -> Assumption:
+        """The truth and the method at which errors are predicted."""
+        if self.truth is None:
+            return Assumption.read("Plan", None, self.method, self.prior, self.policy.domain)
+        return Assumption(np.array(self.truth), self.truth_words or "", self.method)
+
     @property
     def warnings(self) -> list[str]:
-        """The warnings about values that a single report may reveal, one string each; empty if there are none."""
-        return disclosure_warnings(self.policy)
+        """The warnings about this plan, one string each; empty if there are none.
+
+        They name values that a single report may reveal, and state if n people are too few to distinguish values from
+        zero at their expected frequencies.
+        """
+        return [*disclosure_warnings(self.policy), *self._warnings_of_few_people()]
+
+    def _warnings_of_few_people(self) -> list[str]:
+        """Return a warning if most expected frequencies are within the noise of the best mechanism."""
+        if self.question is not None or self.utility not in _FREQUENCY_UTILITIES or not self._fits:
+            return []
+        if math.isinf(self.best.risk):  # nothing can be estimated, which the reason states
+            return []
+        estimator, assumed = self.best.mechanism.estimator, self._assumed
+        errors = np.sqrt(np.maximum(estimator.variances(assumed.truth), 0.0) / self.n)
+        present = assumed.truth > 0
+        lost = int(np.sum(present & (assumed.truth <= _DISTINCT * errors)))
+        values, people = quantity(int(present.sum()), "value"), quantity(self.n, "person", "people")
+        if lost == present.sum():
+            return [f"{people} are too few: with {assumed.words}, no value can be expected to differ from zero"]
+        if lost > _MANY_LOST * present.sum():
+            return [f"with {assumed.words} and {people}, {lost:,} of {values} cannot be expected to differ from zero"]
+        return []
 
     @property
     def _length(self) -> ReportLength:
@@ -385,6 +478,7 @@ class Plan(Result):
         dict
             One entry per field. ``"policy"`` is ``policy.to_dict()``, and every row is ``row.to_dict()``.
             ``"max_bits"`` is an integer, the string ``"short"`` or None. ``"question"`` is present if it is not None.
+            ``"method"``, ``"truth"``, ``"truth_words"`` and ``"classical_people"`` are present if there is a ``truth``.
             Infinite numbers are the strings ``"inf"`` and ``"-inf"``.
         """
         return {
@@ -397,7 +491,14 @@ class Plan(Result):
             "reason": self.reason,
             "skipped": self.skipped,
             **({} if self.question is None else {"question": self.question.to_dict()}),
+            **self._prediction_document(),
         }
+
+    def _prediction_document(self) -> dict[str, Any]:
+        """Return the entries of the document that state what predictions assume; empty without predictions."""
+        if self.truth is None:
+            return {}
+        return {**{key: getattr(self, key) for key in _PREDICTION_KEYS}, "truth": list(self.truth)}
 
     @classmethod
     @reads_document
@@ -447,6 +548,7 @@ class Plan(Result):
             max_bits=max_bits if max_bits in (None, SHORT) else read_integer("Plan", "max_bits", max_bits, 1),
             skipped=None if skipped is None else read_string("Plan", "skipped", skipped),
             question=Question.from_dict(parts["question"]).checked(policy.domain) if "question" in parts else None,
+            **_read_prediction(parts, policy.domain),
         )
 
     def plot(self) -> Figure:
@@ -469,6 +571,7 @@ class Plan(Result):
             "risk": [row.risk for row in rows],
             "worst": [row.worst for row in rows],
             "tv": [row.tv for row in rows],
+            **self._predicted_columns(),
             "half_l1": [row.half_l1 for row in rows],
             "bits": [row.bits for row in rows],
             "bound": [row.bound for row in rows],
@@ -494,7 +597,22 @@ class Plan(Result):
         """Return the columns of errors: the standard error of the answers, or the errors of all frequencies."""
         if self.question is not None:
             return {"standard error": columns["standard_error"]}
-        return {"l2 risk": columns["risk"], "TV": _right_aligned([row.shown_tv for row in self.rows])}
+        size = len(self.policy.domain)
+        known = [self.truth is None or row.predicted is not None for row in self.rows]
+        rows = [row if is_known else None for row, is_known in zip(self.rows, known, strict=True)]
+        return {
+            "l2 risk": [None if row is None else row.squared for row in rows],
+            "± per value": [None if row is None else f"{math.sqrt(row.squared / size):.3g}" for row in rows],
+            "TV": _right_aligned(["-" if row is None else row.shown_tv for row in rows]),
+        }
+
+    def _predicted_columns(self) -> Mapping[str, Sequence[Any]]:
+        """Return the columns of simulated errors; empty without predictions."""
+        if self.truth is None:
+            return {}
+        predicted = [row.predicted for row in self.rows]
+        names = ("tv_error", "squared", "squared_error")
+        return {name: [None if each is None else getattr(each, name) for each in predicted] for name in names}
 
     @property
     def _fits(self) -> bool:
@@ -502,16 +620,45 @@ class Plan(Result):
         limit = self._length.limit
         return any(limit is None or row.bits <= limit for row in self.rows)
 
-    def _title(self) -> str:
+    def _subject(self) -> str:
+        """Return the policy, the question and the number of people in words."""
         suffix = "" if self.question is None else f", question {self.question.name}"
         return f"{self.policy.kind} policy over {quantity(len(self.policy.domain), 'value')}{suffix}, n = {self.n:,}"
+
+    @property
+    def title(self) -> str:
+        """One line that states the policy, the number of people, and the truth and method that errors assume."""
+        assumed = self._assumed
+        return f"{self._subject()}, {assumed.words}" + (f", method {assumed.method}" if self.question is None else "")
+
+    def _title(self) -> str:
+        return self.title
 
     def _notes(self) -> Sequence[str]:
         return [*filter(None, [self.reason]), *(f"WARNING: {warning}" for warning in self.warnings)]
 
     def __repr__(self) -> str:
         best = f", best {self.best!r}" if self._fits else ""
-        return f"<Plan: {self._title()}, {quantity(len(self.rows), 'mechanism')}{best}>"
+        return f"<Plan: {self._subject()}, {quantity(len(self.rows), 'mechanism')}{best}>"
+
+
+def _read_prediction(parts: Mapping[str, Any], domain: Domain) -> dict[str, Any]:
+    """Return the fields of a document that state what predictions assume."""
+    if "truth" not in parts:
+        return {}
+    stated = {key: parts[key] for key in _PREDICTION_KEYS if key in parts}
+    check_keys("Plan", "the document", stated, required=_PREDICTION_KEYS)
+    truth = [
+        read_number("Plan", "a probability of truth", p, least=0.0, most=1.0)
+        for p in read_items("Plan", "truth", parts["truth"], len(domain))
+    ]
+    people = parts["classical_people"]
+    return {
+        "method": read_string("Plan", "method", parts["method"]),
+        "truth": tuple(checked_distribution(truth, domain, "Plan", "truth").tolist()),
+        "truth_words": read_string("Plan", "truth_words", parts["truth_words"]),
+        "classical_people": None if people is None else read_integer("Plan", "classical_people", people, 1),
+    }
 
 
 def _right_aligned(cells: Sequence[str]) -> list[str]:

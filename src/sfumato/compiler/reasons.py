@@ -31,6 +31,8 @@ def reason_for(plan: Plan) -> str:
         return f"{best.name}: {nothing_learned(plan.policy)}, so no number of people suffices"
     if plan.question is not None:
         total_variation = _standard_error(plan, best)
+    elif best.predicted is not None:
+        total_variation = f"total variation error about {best.tv:.2g} with method {best.predicted.method}"
     elif best.half_l1 <= 1:
         total_variation = f"total variation error about {best.tv:.2g}"
     else:
@@ -161,4 +163,5 @@ def _saving(plan: Plan) -> str:
     if saving <= OPTIMAL or math.isinf(saving):
         return ""
     people = math.ceil(plan.n * saving)
-    return f"; for the same expected squared error, classical LDP needs {people:,} people instead of {plan.n:,}"
+    error = "expected squared error" if plan.classical_people is None else "total variation error by this method"
+    return f"; for the same {error}, classical LDP needs {people:,} people instead of {plan.n:,}"

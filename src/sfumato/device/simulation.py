@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ from sfumato._core import (
     reads_document,
 )
 from sfumato.collecting import Aggregate
-from sfumato.compiler import design, error_of_answers, expected_tv
+from sfumato.compiler import design, error_of_answers, expected_tv, truth_distribution
 from sfumato.device.privatization import privatize_indices
 from sfumato.domain import Domain, Frequencies, checked_distribution
 from sfumato.errors import InvalidInput
@@ -45,7 +45,7 @@ from sfumato.randomness import InsecureSeeded, insecure_generator
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["TRUTHS", "Simulation", "simulate"]
+__all__ = ["Simulation", "simulate"]
 
 _KEYS = ("mechanism", "truth", "estimate", "one_by_one")
 
@@ -56,13 +56,6 @@ _MOST_ONE_BY_ONE = 2**22
 
 #: Difference between a share and a level that is rounding.
 _ROUNDING = 1e-12
-
-#: Named truths over k values, as unnormalised weights.
-TRUTHS: dict[str, Callable[[int], Floats]] = {
-    "uniform": lambda k: np.ones(k, dtype=np.float64),
-    "zipf": lambda k: np.asarray(1 / np.arange(1, k + 1), dtype=np.float64),
-    "geometric": lambda k: np.asarray(0.95 ** np.arange(k), dtype=np.float64),
-}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -400,7 +393,7 @@ def simulate(
         mechanism = policy_or_mechanism
     else:
         mechanism = design(policy_or_mechanism, n, question=fitted)
-    distribution = _distribution(truth, mechanism.domain)
+    distribution = truth_distribution("simulate", truth, mechanism.domain)
     stream = InsecureSeeded(seed)
     law = None if one_by_one or (one_by_one is None and n <= _MOST_ONE_BY_ONE) else count_law_for(mechanism)
     if law is None and one_by_one is False:
@@ -415,16 +408,6 @@ def simulate(
     result = Simulation(mechanism, distribution, estimate(mechanism, counts, method), law is None, fitted)
     _ = result.answers  # raises NotIdentifiable if the reports do not determine the answers
     return result
-
-
-def _distribution(truth: Any, domain: Domain) -> Floats:
-    """Return the true distribution as an array."""
-    if truth is None or (isinstance(truth, str) and truth not in TRUTHS):
-        raise InvalidInput("simulate", "truth", f"be a distribution, or one of {', '.join(TRUTHS)}", truth)
-    if isinstance(truth, str):
-        weights = TRUTHS[truth](len(domain))
-        truth = weights / weights.sum()
-    return checked_distribution(truth, domain, "simulate", "truth", absent=0.0)
 
 
 def _counted_one_by_one(

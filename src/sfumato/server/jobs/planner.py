@@ -221,6 +221,7 @@ def plan_rows(request: dict[str, Any]) -> dict[str, Any]:
         "rows": rows,
         **_odds(result.best.mechanism),
         "one_percent": _people_for(0.01, result.n, result.best.half_l1),
+        "warnings": result.warnings,
     }
 
 
