@@ -334,6 +334,26 @@ def test_a_ledger_gives_its_answers_again(ledger: sf.Ledger) -> None:
     assert ledger.allows(refused["collection"], *release) is refused["allowed"] is False
 
 
+def test_a_ledger_with_waves_gives_its_reports_again_and_goes_on() -> None:
+    text, expected = (FOLDER / "ledger-waves.json").read_text(encoding="utf-8"), stored("ledger-waves-results.json")
+    ledger = sf.Ledger.from_json(text)
+    assert ledger.to_json() == text
+    assert str(ledger.protected_total) == expected["protected_total"]
+    mechanisms: dict[str, Any] = {name: sf.mechanism_from_spec(spec) for name, spec in expected["specs"].items()}
+    for answer in expected["answers"]:
+        mechanism = mechanisms[answer["collection"]]
+        report = ledger.answer_wave(answer["collection"], mechanism, answer["value"], answer["wave"])
+        assert int.from_bytes(report[0].tobytes(), "little") == int.from_bytes(
+            bytes.fromhex(answer["report"]), "little"
+        )
+    assert ledger.to_json() == text
+    # Known values and full memories need no new permanent answer in later waves.
+    before = ledger.releases
+    for collection, value, wave in (("weekly", "cancer", 5), ("weekly", "none", 6), ("monthly", 9, 3), ("daily", 0, 9)):
+        ledger.answer_wave(collection, mechanisms[collection], value, wave)
+    assert ledger.releases == before
+
+
 def test_a_ledger_is_written_as_it_was_and_goes_on(ledger: sf.Ledger, tmp_path: Path) -> None:
     assert ledger.to_json() == (FOLDER / "ledger.json").read_text(encoding="utf-8")
     domain = sf.Domain.from_dict(stored("ledger-results.json")["questions"][2]["domain"])
