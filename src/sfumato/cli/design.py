@@ -53,6 +53,14 @@ _DEFAULT_PEOPLE = 10_000
     help="Number of people who will answer; it changes the printed error, not the mechanism.  "
     f"[default: {_DEFAULT_PEOPLE:,}]",
 )
+@click.option(
+    "--lifetime",
+    type=INPUT,
+    metavar="FILE",
+    help="Policy of all reports about one unchanged value, for a question that is asked again.",
+)
+@click.option("--max-changes", type=int, metavar="NUMBER", help="Greatest number of changes that a device answers.")
+@click.option("--refresh-every", type=int, metavar="WAVES", help="Waves after which every device draws a new answer.")
 @MECHANISM_OPTION
 @QUESTION_OPTION
 @UTILITY_OPTION
@@ -66,6 +74,9 @@ def command(
     policy: str,
     output: str,
     n: int | None,
+    lifetime: str | None,
+    max_changes: int | None,
+    refresh_every: int | None,
     mechanism: str | None,
     question: Question | None,
     utility: str,
@@ -82,15 +93,22 @@ def command(
     For at most 256 values it also searches for the optimal mechanism. It prints the reason for the choice and names
     mechanisms that were not compared. A mechanism for a question may answer only this question, and not all others.
 
+    With --lifetime, the mechanism has a permanent answer per value, and the command audits both levels.
+
     Example: sfumato design policy.toml -o mechanism.json
     """
     from sfumato._core import writing
     from sfumato.auditing import audit
-    from sfumato.compiler import plan
+    from sfumato.compiler import memoized_choice, plan
+    from sfumato.errors import InvalidInput
     from sfumato.policy import disclosure_warnings
 
     is_estimation = loss is None and "estimation" in utility
     rules, question = read_policy_and_question(policy, question, is_estimation=is_estimation)
+    all_reports = None if lifetime is None else read_policy_and_question(lifetime)[0]
+    for option, setting in {"--max-changes": max_changes, "--refresh-every": refresh_every}.items():
+        if setting is not None and all_reports is None:
+            raise InvalidInput("design", option, "be used together with --lifetime", setting)
     with progress_bar("rounds of the search") as progress:
         choice = plan(
             rules,
@@ -107,6 +125,10 @@ def command(
     sampler, reason = choice.best.mechanism, choice.reason
     if n is None and ("total variation" in reason or "standard error" in reason):
         reason += f" (for {_DEFAULT_PEOPLE:,} people; set --n to the number of people who will answer)"
+    lifetime_words = None
+    if all_reports is not None:
+        sampler = memoized_choice(choice, all_reports, max_changes=max_changes, refresh_every=refresh_every)
+        lifetime_words = audit(sampler.permanent, all_reports).raise_if_violated().summary()
     certificate = audit(sampler, rules).raise_if_violated()
     with writing(output) as file:
         file.write(sampler.to_json().encode())
@@ -115,10 +137,14 @@ def command(
         answer = {"mechanism": sampler.name, "bits": sampler.bits, "hash": sampler.hash, "why": reason}
         if choice.question is not None:
             answer["question"] = choice.question.to_dict()
+        if lifetime_words is not None:
+            answer["lifetime"] = lifetime_words
         show_json({**answer, "certificate": certificate.summary(), "warnings": disclosure_warnings(rules)}, aside=aside)
         return
     click.echo(reason, err=aside)
     click.echo(f"{sampler.name}, {quantity(sampler.bits, 'bit')} per report, hash {sampler.hash}", err=aside)
     click.echo(certificate.summary(), err=aside)
+    if lifetime_words is not None:
+        click.echo(f"all reports about one value: {lifetime_words}", err=aside)
     for warning in disclosure_warnings(rules):
         click.echo(f"WARNING: {warning}", err=aside)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sfumato._core import ProgressCallback, checked_count
 from sfumato.compiler.planning import plan_request
+from sfumato.compiler.plans import Plan
 from sfumato.compiler.report_length import SHORT, MaxBits
 from sfumato.compiler.requests import Request
 from sfumato.compiler.solvers.goals import Goal
@@ -16,7 +17,7 @@ from sfumato.mechanisms import Mechanism, MemoizedMechanism, check_lifetime, per
 from sfumato.policy import Policy
 from sfumato.questions import Question
 
-__all__ = ["design"]
+__all__ = ["design", "memoized_choice"]
 
 
 def design(
@@ -130,7 +131,15 @@ def design(
                 raise InvalidInput("design", parameter, "be passed together with lifetime", setting)
         return plan_request(request).best.mechanism
     check_lifetime(policy, lifetime)
-    plan = plan_request(request)
+    return memoized_choice(plan_request(request), lifetime, max_changes=max_changes, refresh_every=refresh_every)
+
+
+def memoized_choice(
+    plan: Plan, lifetime: Policy, *, max_changes: int | None = None, refresh_every: int | None = None
+) -> MemoizedMechanism:
+    """Return the memoized form of the best mechanism of a plan that has one."""
+    policy = plan.policy
+    check_lifetime(policy, lifetime)
     best, rows = plan.best, plan.rows
     while rows:
         pair = permanent_pair(best.mechanism, policy, lifetime)
