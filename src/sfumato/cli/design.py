@@ -57,10 +57,20 @@ _DEFAULT_PEOPLE = 10_000
     "--lifetime",
     type=INPUT,
     metavar="FILE",
-    help="Policy of all reports about one unchanged value, for a question that is asked again.",
+    help="Policy of all reports about one unchanged value, for a question that is asked again.  [default: none]",
 )
-@click.option("--max-changes", type=int, metavar="NUMBER", help="Greatest number of changes that a device answers.")
-@click.option("--refresh-every", type=int, metavar="WAVES", help="Waves after which every device draws a new answer.")
+@click.option(
+    "--max-changes",
+    type=int,
+    metavar="NUMBER",
+    help="Greatest number of further permanent answers of a person, with --lifetime.  [default: no limit]",
+)
+@click.option(
+    "--refresh-every",
+    type=int,
+    metavar="WAVES",
+    help="Waves after which every device draws a new permanent answer, with --lifetime.  [default: one per value]",
+)
 @MECHANISM_OPTION
 @QUESTION_OPTION
 @UTILITY_OPTION
