@@ -82,8 +82,9 @@ class TextFormat:
         if mark is not None and (not is_one or mark.isalnum() or mark in '"\n\r\0.'):
             must = "be one ASCII character that is not a letter, a digit, a dot, a quotation mark or a line end"
             raise InvalidInput("the text format", "delimiter", must, mark)
-        if self.encoding not in ENCODINGS:
-            raise InvalidInput("the text format", "encoding", f"be one of {', '.join(ENCODINGS)}", self.encoding)
+        charset = self.encoding
+        if charset not in ENCODINGS:
+            raise InvalidInput("the text format", "encoding", f"be one of {', '.join(ENCODINGS)}", charset)
         if self.decimal not in (".", ","):
             raise InvalidInput("the text format", "decimal", "be '.' or ','", self.decimal)
 
