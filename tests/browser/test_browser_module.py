@@ -29,7 +29,7 @@ from sfumato._core.documents import canonical_hash, canonical_json
 from sfumato.device.ledger import Ledger
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.draws import BitDraws, RecordingDraws
-from sfumato.mechanisms.registry import mechanism_classes
+from sfumato.mechanisms.registry import all_families
 from support import ROOT
 from support.components import PATIENCE, absent, chromium
 
@@ -42,7 +42,7 @@ MODULE = ROOT / "clients" / "js" / "sfumato.js"
 PAGES = ROOT / "src" / "sfumato" / "server" / "pages"
 HARNESS = ROOT / "tests" / "browser" / "harness.js"
 VECTORS = ROOT / "vectors"
-NAMES = sorted(mechanism_classes())
+NAMES = sorted(kind.name for family in all_families() if family.in_browser for kind in family.mechanisms)
 
 #: The page's policy, under which the module has to work.
 POLICY = "default-src 'self'"
