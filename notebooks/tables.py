@@ -133,7 +133,9 @@ def _(estimate):
 
 @app.cell
 def _(attributes, pd, people):
-    print(pd.crosstab(people["sex"], people["job"], normalize="all")[list(attributes["job"])].round(4).to_string())
+    truth = pd.crosstab(people["sex"], people["job"], normalize="all")[list(attributes["job"])]
+    for label, row in truth.iterrows():
+        print(label, row.round(4).to_dict())
     return
 
 

@@ -314,3 +314,16 @@ def test_combined_estimates_have_tables() -> None:
     np.testing.assert_allclose(tables.values, rows @ both.unbiased, atol=1e-12)
     for error, row in itertools.islice(zip(tables.standard_errors, rows, strict=True), 4):
         assert error == pytest.approx(both.linear(row).standard_error, rel=1e-6)
+
+
+@pytest.mark.parametrize("tables", [["race"], [("race", "sex")]])
+def test_people_in_a_cell_have_the_stated_moments(tables: list[Any]) -> None:
+    """Short forms of the moments of people in a cell agree with their definition."""
+    question = sf.Marginals(tables=tables).checked(PEOPLE)
+    (axes,) = question.axes
+    sampled = sf.Questionnaire(PEOPLE.factors, 2).design(strategy="sample pairs evenly", question=sf.Marginals(2))
+    for mechanism in (sampled, *(build() for build in MECHANISMS.values())):
+        marginal = mechanism.estimator.marginal(PEOPLE.shape, axes)
+        rows = question.matrix()
+        expected = [marginal.variances(row / row.sum())[cell] + 1 for cell, row in enumerate(rows)]
+        np.testing.assert_allclose(marginal.second_moments_inside(np.argmax(rows, axis=0)), expected, rtol=1e-9)

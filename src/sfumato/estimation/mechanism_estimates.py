@@ -31,6 +31,9 @@ METHODS = ("unbiased", "efficient", "simplex", "mle", "mmse", "bayes", "best")
 SHRINKING_METHODS = ("bayes", "best")
 #: Methods of ``estimate`` for reports that do not distinguish all values.
 PARTIAL_METHODS = ("unbiased", "efficient")
+#: Maximum number of counts up to which the errors of tables are those at a fitted distribution, as for other sums. For
+#: more counts, fitting takes long, and the errors are those of the observed reports.
+_MOST_FITTED = 2**16
 #: Maximum number of values whose single frequencies are checked for the table of a partial estimate.
 _MOST_CHECKED = 256
 
@@ -103,7 +106,8 @@ class MechanismEstimate(CompleteEstimate):
         return self.estimator.distribution_for_sums(self.nearest, self.counts.counts / self.n, self.n)
 
     def _marginal(self, axes: Sequence[int]) -> MarginalValues:
-        fractions, p = self.counts.counts / self.n, self._distribution_for_sums
+        fractions = self.counts.counts / self.n
+        p = self._distribution_for_sums if len(fractions) <= _MOST_FITTED else None
         return marginal_of_counts(self.estimator, fractions, self.n, self.domain.shape, axes, p)
 
     def _source(self) -> str:

@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato._core import Floats, quantity
+from sfumato._core import Floats, Integers, quantity
 from sfumato.errors import Description, LimitExceeded
 from sfumato.mechanisms.base import LARGEST_MATRIX, Mechanism
 from sfumato.mechanisms.estimators.base import Estimator, HistogramEstimator
@@ -337,6 +337,20 @@ class _SampledMarginal(HistogramMarginal):
             table_of_part = (scores**2 @ of_part) / spread**2 + 2 * base * (scores @ of_part) / spread
             table = table + self._expanded(table_of_part, shared) * spread
         return self._ordered(table)
+
+    def second_moments_inside(self, cells: Integers) -> Floats:
+        counts = np.bincount(cells, minlength=self.size)
+        laws = np.stack([self.law((cells == cell) / counts[cell]) for cell in range(self.size)])
+        base = 1 / self.size
+        moments = np.full(self.size, base**2)
+        for number, shared, scores in self._scores:
+            spread = self.size // len(scores)
+            places = self._ordered(self._expanded(np.arange(len(scores), dtype=np.float64) * spread, shared)).astype(
+                np.intp
+            )
+            own, of_part = scores[places] / spread, laws[:, self._estimator.parts[number].reports]
+            moments += np.sum((own**2 + 2 * base * own) * of_part, axis=1)
+        return moments
 
     def products(self, law: Floats) -> Floats:
         base = 1 / self.size
