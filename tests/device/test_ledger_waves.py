@@ -105,6 +105,7 @@ def expected_law(mechanism: MemoizedMechanism, values: Sequence[Any]) -> dict[An
 HISTORIES = [["heads"] * 3, ["heads", "tails", "heads"], ["tails", "tails", "heads"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values", HISTORIES, ids="-".join)
 def test_the_reports_of_all_waves_have_exactly_the_stated_law(values: list[str]) -> None:
     mechanism = memoized(COIN)
@@ -133,6 +134,7 @@ def test_seeded_bugs_are_caught_by_the_law(bug: type[Enumerated]) -> None:
     assert wrong != expected_law(mechanism, values)
 
 
+@pytest.mark.slow
 def test_an_answer_that_is_drawn_again_breaks_the_lifetime_policy() -> None:
     mechanism = memoized(COIN, "1", "1.2")
     laws = [law_of(ForgetsAnswers, mechanism, [value] * 3) for value in COIN]

@@ -160,6 +160,7 @@ def test_a_table_loses_about_a_millionth_of_the_error() -> None:
     assert sf.audit(mechanism.permanent, lifetime).holds
 
 
+@pytest.mark.slow
 def test_large_domains_are_audited() -> None:
     domain = R(2_000)
     policies = sf.HighLow(domain, range(1_000), "0.5"), sf.HighLow(domain, range(1_000), 1)
@@ -255,6 +256,15 @@ def test_levels_add_with_the_number_of_changes_up_to_the_maximum() -> None:
         scheduled.lifetime_policy()
 
 
+def test_levels_under_a_prior_grow_as_little_as_they_can() -> None:
+    policy, lifetime = pairs(sf.Prior, R(5), ["1/5"] * 5)
+    mechanism = sf.design(policy, mechanism="prior-rr", lifetime=lifetime)
+    assert isinstance(mechanism, MemoizedMechanism)
+    # n answers at ε: n·ε + (n - 1)·ε.
+    levels = [str(mechanism.lifetime_policy(changes).epsilon) for changes in range(5)]  # type: ignore[attr-defined]
+    assert levels == ["2", "6", "10", "14", "18"]
+
+
 def test_two_answers_compose_exactly() -> None:
     """The reports of two waves with a change between them, for all pairs of values at once."""
     domain = R(3)
@@ -319,7 +329,7 @@ def test_the_stale_share_is_the_share_of_simulated_people(settings: dict[str, An
 
 
 def test_buckets_limit_the_level_of_all_changes() -> None:
-    domain = R(50)
+    domain = R(20)
     single = LocalHashing(domain, 1, buckets=3)
     policies = sf.Uniform(domain, 1), sf.Uniform(domain, 2)
     mechanism = MemoizedMechanism.for_policies(single, *policies)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
@@ -19,7 +20,7 @@ from sfumato.mechanisms.memoized.instantaneous import InstantaneousResponse
 from sfumato.mechanisms.memoized.tables import memoized_tables
 from sfumato.mechanisms.provenance import is_library_mechanism
 from sfumato.mechanisms.registry import class_named, memory_form_for
-from sfumato.policy import Policy, Uniform, implies, policy_from_dict
+from sfumato.policy import Policy, Uniform, implies, on_pairs, policy_from_dict
 
 __all__ = ["MemoizedMechanism", "check_lifetime", "permanent_pair"]
 
@@ -392,6 +393,9 @@ class MemoizedMechanism(Mechanism):
         if answers is None:
             hint = "Pass changes, or set max_changes when you design the mechanism."
             raise InvalidInput("lifetime_policy", "changes", "be a number on an unlimited schedule", None, hint=hint)
+        if on_pairs(self.lifetime) is None:
+            # Levels under a prior grow least if one answer is added at a time.
+            return functools.reduce(lambda total, each: total.compose(each), [self.lifetime] * answers)
         # Doubling takes few compositions, also if every value of a large domain may have an answer.
         total: Policy | None = None
         power, left = self.lifetime, answers
