@@ -200,3 +200,20 @@ def test_a_store_of_an_earlier_release_gets_the_column(tmp_path: Any) -> None:
     assert record is not None
     assert record.question is None
     store.close()
+
+
+@pytest.mark.component
+@pytest.mark.parametrize("strategy", ["split evenly", "sample pairs evenly"])
+def test_results_of_several_attributes_are_tables(collector: Served, strategy: str) -> None:
+    factors = {"sex": sf.Domain(["f", "m"]), "age": sf.Domain(["young", "old"]), "job": sf.Domain(["yes", "no"])}
+    questionnaire = sf.Questionnaire(factors, 2)
+    mechanism = questionnaire.design(strategy=strategy, question=sf.Marginals(2))
+    name, _, _ = collector.create(questionnaire.policy, mechanism=mechanism.spec, question="marginals")
+    reports = sf.privatize(mechanism, [("f", "old", "yes"), ("m", "old", "no")] * 150, sf.InsecureSeeded(1))
+    assert collector.send(name, mechanism, reports, "all-its-reports").status == 200
+    result = collector.ask("GET", f"/v1/collections/{name}/estimate").json
+    tables = sf.estimate(mechanism, sf.aggregate(mechanism, reports)).marginals(2)
+    assert result["question"] == {"question": "marginals", "order": 2}
+    assert [row["answer"] for row in result["answers"]] == list(tables.names)
+    assert [row["value"] for row in result["answers"]] == tables.values.tolist()
+    assert [row["low"] for row in result["answers"]] == tables.interval()[0].tolist()
