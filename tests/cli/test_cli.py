@@ -189,7 +189,7 @@ def test_a_policy_file_may_begin_with_a_byte_order_mark(
     [
         ("high-low", "high-lwo", "wrong.toml: [policy]: kind must be one of uniform, high-low, blocks, metric, "),
         ("high-low", "high-lwo", "secret (did you mean 'high-low'?); got 'high-lwo'"),
-        ("high-low", "nothing", "prior, secret; got 'nothing'"),
+        ("high-low", "nothing", "prior, product, secret; got 'nothing'"),
         ("[policy]", "[polices]", "wrong.toml: a policy document: the document key must be one of"),
         ('"ln 3"', "-1", "wrong.toml: "),
         ("[domain]", "[domain", "wrong.toml: the file must be a readable policy document"),

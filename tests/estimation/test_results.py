@@ -562,16 +562,21 @@ def test_the_representation_is_one_line() -> None:
 
 def test_many_values_are_printed_by_frequency() -> None:
     estimate = estimate_of(sf.Domain.range(50))
-    title, head, *rows, more = str(estimate).splitlines()
+    lines = str(estimate).splitlines()
+    title, head, *rows = lines[: lines.index("… 30 more")]
     assert title == "300 reports, method unbiased, 95% intervals, the 20 most frequent of 50 values"
     assert head.split() == ["value", "frequency", "standard_error", "low", "high"]
-    assert more == "… 30 more"
+    assert lines[-1] == f"WARNING: {estimate.warnings[-1]}"
+    assert "cannot be distinguished from zero with 300 reports" in lines[-1]
     order = np.argsort(-estimate.frequencies, kind="stable")[:20]
     low, high = estimate.interval()
     for x, row in zip(order, rows, strict=True):
         numbers = (estimate.frequencies[x], estimate.standard_errors[x], low[x], high[x])
-        assert row.split() == [str(x), *(f"{number:.5f}" for number in numbers)]
-    assert len({len(row) for row in [head, *rows]}) == 1  # aligned
+        frequency = estimate.frequencies[x]
+        mark = ["above", "1"] if frequency > 1 else ["below", "0"] if frequency < 0 else []
+        assert row.split() == [str(x), *(f"{number:.5f}" for number in numbers), *mark]
+    unmarked = [row.removesuffix("  above 1").removesuffix("  below 0") for row in [head, *rows]]
+    assert len({len(row) for row in unmarked}) == 1  # aligned
     page = estimate._repr_html_()
     assert page.count("<tr>") == 22
     assert "… 30 more" in page

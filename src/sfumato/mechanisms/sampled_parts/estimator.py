@@ -348,8 +348,8 @@ class _SampledMarginal(HistogramMarginal):
             places = self._ordered(self._expanded(np.arange(len(scores), dtype=np.float64) * spread, shared)).astype(
                 np.intp
             )
-            own, of_part = scores[places] / spread, laws[:, self._estimator.parts[number].reports]
-            moments += np.sum((own**2 + 2 * base * own) * of_part, axis=1)
+            of_cell, of_part = scores[places] / spread, laws[:, self._estimator.parts[number].reports]
+            moments += np.sum((of_cell**2 + 2 * base * of_cell) * of_part, axis=1)
         return moments
 
     def products(self, law: Floats) -> Floats:
