@@ -424,6 +424,14 @@ def families(epsilon: str) -> dict[str, list[Mechanism]]:
             sf.Domain.range(6),
             [make.BinaryOptimal(binary, epsilon, "1"), make.RandomizedResponse(sf.Domain.range(3), epsilon)],
         ),
+        make.SampledParts(
+            sf.Domain.product(a=binary, b=range(3)),
+            {
+                "a": make.RandomizedResponse(binary, epsilon),
+                ("a", "b"): make.RandomizedResponse(sf.Domain.range(6), epsilon),
+            },
+            [1, 4],
+        ),
         make.PriorBinary.for_policy(sf.Prior(binary, ["1/3", "2/3"], epsilon)),
         make.PriorSymmetric.for_policy(sf.Prior(binary, ["1/2", "1/2"], epsilon)),
         make.SecretRandomizedResponse(pairs, "sex", epsilon),

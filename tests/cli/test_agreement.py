@@ -13,6 +13,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.cli import main, sfumato
+from sfumato.cli._text import MissingRule
 from sfumato.collecting import aggregate_files
 
 #: Parameters that a command has in another form: files instead of objects, a bar instead of a callback.
@@ -37,8 +38,8 @@ _VERBS: list[tuple[str, Callable[..., Any]]] = [
     ("estimate", sf.Estimate.interval),
     ("simulate", sf.simulate),
 ]
-#: An option that may be given several times has no value rather than none.
-_EMPTY = (None, ())
+#: An option that may be given several times has no value rather than none; a rule for missing values has no label.
+_EMPTY = (None, (), MissingRule())
 
 
 @pytest.mark.parametrize(("name", "verb"), _VERBS, ids=lambda given: given if isinstance(given, str) else "")
