@@ -117,8 +117,10 @@ class OddsRatio(Association):
     -----
     Randomized reports may give a cell an estimate near 0 or below, where the logarithm of the ratio does not exist. The
     interval therefore inverts a test of both products (Fieller 1954). It has all ratios ψ at which the difference
-    A - ψ·B, of unbiased estimates of p₁₁·p₂₂ and p₁₂·p₂₁, is within z standard errors of 0. The upper limit is infinite
-    if B may be 0. The estimate is not a number if both products are estimated at 0 or below.
+    A - ψ·B, of unbiased estimates of p₁₁·p₂₂ and p₁₂·p₂₁, is within z standard errors of 0, and it is extended to the
+    estimate. The upper limit is infinite if B may be 0. The estimate is A/B, which is not the ratio of the printed
+    cells: a product of two estimates has a bias, their covariance, which A and B leave out. It is not a number if both
+    products are estimated at 0 or below.
 
     Examples
     --------
@@ -168,12 +170,14 @@ class OddsRatio(Association):
         # Ratios ψ with a·ψ² - 2b·ψ + c ≤ 0.
         a, b, c = second**2 - squared * other, first * second - squared * covariance, first**2 - squared * variance
         root = math.sqrt(max(b * b - a * c, 0.0))
-        if a > 0:
-            return max((b - root) / a, 0.0), max((b + root) / a, 0.0)
-        if a == 0 or b * b < a * c:
+        if a == 0 or (a < 0 and b * b < a * c):
             return 0.0, math.inf
         lower, upper = sorted(((b - root) / a, (b + root) / a))
-        return (0.0 if lower >= 0 else max(upper, 0.0)), math.inf
+        if a < 0:  # all ratios but those between both roots
+            lower, upper = (0.0 if lower >= 0 else upper), math.inf
+        # A product that is estimated below 0 counts as 0, so the estimate may lie outside.
+        nearest = lower if math.isnan(self.value) else self.value
+        return max(min(lower, nearest), 0.0), max(upper, nearest, 0.0)
 
     @property
     def p_value(self) -> float:

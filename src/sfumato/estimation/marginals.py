@@ -53,15 +53,17 @@ class MarginalValues:
         """Return the limits of each cell: shares π at which a normal test with the variance at π accepts the estimate.
 
         The mean squared score is linear in the share of people in the cell, from the one outside for share 0 to
-        ``inside()`` for share 1. The one outside follows from the variance. So the limits solve a quadratic equation
-        (score interval).
+        ``inside()`` for share 1. The one outside follows from the variance and the share. A share that does not
+        differ significantly from 0 counts as 0, because noise would otherwise pass for people in the cell and hide the
+        variance of the others. So the limits solve a quadratic equation (score interval).
         """
         if len(self.cells) == 1:
             return np.ones(1), np.ones(1)
-        moments, rest = self.variances + self.shares**2, np.maximum(1 - self.shares, _LEAST_REST)
-        inside = self.inside()
-        outside = np.clip((moments - self.shares * inside) / rest, 0.0, np.maximum(moments, inside))
         spread = NormalDist().inv_cdf(1 - alpha / 2) ** 2 / n
+        inside, moments = self.inside(), self.variances + self.shares**2
+        certain = np.where(self.shares**2 > spread * self.variances, self.shares, 0.0)
+        rest = np.maximum(1 - certain, _LEAST_REST)
+        outside = np.clip((moments - certain * inside) / rest, 0.0, np.maximum(moments, inside))
         # (1 + s)·π² - (2·estimate + s·(inside - outside))·π + estimate² - s·outside = 0.
         half = self.cells + spread * (inside - outside) / 2
         root = np.sqrt(np.maximum(half**2 - (1 + spread) * (self.cells**2 - spread * outside), 0.0))
