@@ -162,6 +162,14 @@ def test_each_new_value_is_charged_once() -> None:
     assert [wave.release for wave in ledger._waves] == [0, 0, 1, 0, 1, 2, 0]
 
 
+def test_charges_are_not_permanent_answers() -> None:
+    mechanism, ledger = memoized(max_changes=1), Ledger()
+    ledger.charge("daily", mechanism, mechanism.lifetime)
+    for wave, value in enumerate(["fig", "pear"]):
+        ledger.answer_wave("daily", mechanism, value, wave)
+    assert [wave.release for wave in ledger._waves] == [1, 2]
+
+
 @pytest.mark.parametrize(
     ("settings", "releases"),
     [

@@ -589,7 +589,9 @@ class Ledger:
 
     def _permanent_answer(self, collection: str, mechanism: MemoizedMechanism, x: int, wave: int, draws: Draws) -> int:
         """Return the number of the release whose permanent answer a wave reports about; draw and store a new one."""
-        places = [i for i, release in enumerate(self._releases) if release.collection == collection]
+        places = [
+            i for i, release in enumerate(self._releases) if release.collection == collection and release.permanent
+        ]
         earlier = None
         if places:
             first = self._releases[places[0]].report

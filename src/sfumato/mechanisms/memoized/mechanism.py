@@ -371,7 +371,8 @@ class MemoizedMechanism(Mechanism):
         -------
         Policy
             The lifetime policy, composed with itself once per further permanent answer. It compares people whose
-            values change at the same times; with ``refresh_every``, it compares all people.
+            values change, and return to earlier values, at the same times; with ``refresh_every``, it compares all
+            people.
 
         Raises
         ------
