@@ -26,7 +26,7 @@ def _():
         print(result.stdout, result.stderr)
         result.check_returncode()
 
-    return (run,)
+    return Path, run
 
 
 @app.cell(hide_code=True)
@@ -93,8 +93,8 @@ def _(mo):
 @app.cell
 def _(census, n, sf):
     compared = census.plan(n, question=sf.Marginals(2))
-    for row in compared.rows:
-        print(f"{row.name:24} {row.risk:.4f}  {row.bits} bits")
+    for way in compared.rows:
+        print(f"{way.name:24} {way.risk:.4f}  {way.bits} bits")
     return (compared,)
 
 
@@ -192,9 +192,10 @@ def _(mo):
     return
 
 
-app._unparsable_cell(
-    r"""
-    [domain]
+@app.cell
+def _(Path):
+    Path("policy.toml").write_text(
+        r"""[domain]
     product = {sex = ["f", "m"], job = ["none", "office", "craft", "service"]}
 
     [policy]
@@ -208,9 +209,9 @@ app._unparsable_cell(
     kind = "high-low"
     sensitive = ["none"]
     epsilon = 2
-    """,
-    name="_"
-)
+    """
+    )
+    return
 
 
 @app.cell
