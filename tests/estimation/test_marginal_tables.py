@@ -335,7 +335,7 @@ def test_a_cell_without_reports_may_be_empty() -> None:
     people = sf.Domain.product(a=range(2), b=range(10))
     parts = {name: RandomizedResponse(factor, 8) for name, factor in people.factors.items()}
     mechanism = SampledParts(people, parts)
-    estimate = sf.estimate(mechanism, sf.Aggregate(mechanism.hash, 200, [58, 48, 94, *[0] * 9]))
+    estimate = sf.estimate(mechanism, sf.Aggregate(mechanism.hash, 200, np.array([58, 48, 94, *[0] * 9])))
     low, high = estimate.marginals(tables=[("b",)]).interval()
     assert low[1:].max() == 0
     assert high[1:].min() >= 3 / 200
@@ -346,7 +346,7 @@ def test_an_odds_ratio_is_within_its_interval() -> None:
     mechanism = RandomizedResponse(people, 1)
     for counts in itertools.product(range(0, 31, 5), repeat=3):
         if (n := sum(counts) + 3) > 3:
-            aggregate = sf.Aggregate(mechanism.hash, n, [*counts, 3])
+            aggregate = sf.Aggregate(mechanism.hash, n, np.array([*counts, 3]))
             ratio = sf.cross_table(sf.estimate(mechanism, aggregate)).odds_ratio()
             low, high = ratio.interval()
             assert math.isnan(ratio.value) or low <= ratio.value <= high, counts
