@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any
 from sfumato import errors, mechanisms
 from sfumato._core import Epsilon, Progress, load_plots_with
 from sfumato.auditing import (
+    Amplification,
     Certificate,
     Channel,
     PriorBox,
     SamplerAudit,
+    amplify,
     audit,
     audit_priors,
     audit_sampler,
+    compose_batches,
     error_region,
     policy_region,
     verify,
@@ -91,6 +94,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Aggregate",
+    "Amplification",
     "Anything",
     "AtLeast",
     "Blocks",
@@ -140,10 +144,12 @@ __all__ = [
     "aggregate_files",
     "aggregate_groups",
     "aggregate_pairs",
+    "amplify",
     "audit",
     "audit_priors",
     "audit_sampler",
     "combine",
+    "compose_batches",
     "cross_table",
     "design",
     "error_region",

@@ -80,7 +80,8 @@ class InvalidInput(SfumatoError, ValueError):
     got
         The rejected value, shown by its ``repr`` and shortened if it is long.
     row
-        Index of the rejected report, if the input is a column of reports; stored in the attribute ``row``.
+        Index of the rejected report, if the input is a column of reports, or the number of its row, from 1, if it is a
+        file of reports; stored in the attribute ``row``.
     hint
         What to do next, as a full sentence.
 

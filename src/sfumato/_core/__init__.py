@@ -40,14 +40,23 @@ from sfumato._core.exact import (
     sign_of_sum,
     to_arb,
 )
+from sfumato._core.hockey_stick import (
+    OutputGroup,
+    composed_delta,
+    divergence_above,
+    divergence_below,
+    divergence_estimate,
+    merged_groups,
+)
 from sfumato._core.locks import locked
 from sfumato._core.optional import import_late, import_optional, import_pyarrow
-from sfumato._core.parallel import by_threads, core_count
+from sfumato._core.parallel import by_threads, core_count, one_thread
 from sfumato._core.plots import load_plots_with, plot_result, register_plot
 from sfumato._core.progress import Progress, ProgressCallback
 from sfumato._core.results import MOST_ROWS, FrozenData, Result, read_only, same_content, text_table, unused_name
 from sfumato._core.simplex import project_protected, project_to_simplex
 from sfumato._core.text import count_text, percent, quantity
+from sfumato._core.two_outputs import TwoOutputs
 from sfumato._core.types import Floats, Integers, Words
 from sfumato._core.validation import (
     MOST_PEOPLE,
@@ -73,12 +82,14 @@ __all__ = [
     "Floats",
     "FrozenData",
     "Integers",
+    "OutputGroup",
     "Progress",
     "ProgressCallback",
     "Result",
     "Terms",
     "TextFormat",
     "TextPiece",
+    "TwoOutputs",
     "Words",
     "arb_precision",
     "by_threads",
@@ -92,10 +103,14 @@ __all__ = [
     "checked_seconds",
     "checked_type",
     "chi_square_is_likelier",
+    "composed_delta",
     "core_count",
     "count_text",
     "did_you_mean",
     "digits_of",
+    "divergence_above",
+    "divergence_below",
+    "divergence_estimate",
     "dot",
     "exact_fraction",
     "exceeds",
@@ -113,7 +128,9 @@ __all__ = [
     "label_document",
     "load_plots_with",
     "locked",
+    "merged_groups",
     "number_document",
+    "one_thread",
     "percent",
     "plot_result",
     "project_protected",

@@ -4,6 +4,7 @@ Each function returns a matplotlib figure. :func:`save` writes a figure as SVG o
 dependency: ``pip install "sfumato[plot]"``.
 """
 
+from sfumato.plotting.amplification import plot_amplification
 from sfumato.plotting.answers import plot_answers, plot_distribution, plot_number, plot_quantiles
 from sfumato.plotting.results import (
     plot_certificate,
@@ -25,6 +26,7 @@ from sfumato.plotting.style import save
 from sfumato.plotting.waves import plot_wave_table, plot_waves
 
 __all__ = [
+    "plot_amplification",
     "plot_answers",
     "plot_certificate",
     "plot_comparison",

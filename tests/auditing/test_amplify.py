@@ -1,0 +1,370 @@
+"""Central levels of shuffled reports: compared with brute force, and their special cases."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+
+import pytest
+
+import sfumato as sf
+from sfumato._core import ZERO, Epsilon, OutputGroup, merged_groups
+from sfumato.auditing.shuffling import amplifying, pairs as pair_module
+from sfumato.errors import InvalidInput, PolicyViolated, UnknownLabel
+from sfumato.mechanisms import (
+    BinaryOptimal,
+    BlockMechanism,
+    Channel,
+    HadamardResponse,
+    HighLowMixedSubsets,
+    Mechanism,
+    MemoizedMechanism,
+    RandomizedResponse,
+    SubsetSelection,
+    TableMechanism,
+    UnaryEncoding,
+    UtilityOptimizedRR,
+)
+from sfumato.policy import PairwisePolicy
+from support.shuffles import divergence, histogram_law, ratios, shuffled_laws
+
+TWO, THREE = sf.Domain(["a", "b"]), sf.Domain(["a", "b", "c"])
+
+
+def _table() -> TableMechanism:
+    """A mechanism without symmetry, with a different level for every pair."""
+    weights = [[5, 2, 1, 0], [2, 4, 1, 1], [1, 1, 5, 1]]
+    return TableMechanism(THREE, [[w * 2**59 for w in row] for row in weights])
+
+
+#: Mechanisms with a policy that they obey.
+CASES: dict[str, tuple[Mechanism, sf.Policy]] = {
+    "binary": (BinaryOptimal(TWO, 1, "1/2"), sf.Pairwise(TWO, [[0, 1], ["1/2", 0]])),
+    "response-2": (RandomizedResponse(TWO, 2), sf.Uniform(TWO, 2)),
+    "response-3": (RandomizedResponse(THREE, "ln 5"), sf.Uniform(THREE, "ln 5")),
+    "subset": (SubsetSelection(THREE, 1, size=2), sf.Uniform(THREE, 1)),
+    "high-low": (UtilityOptimizedRR(THREE, ["a", "b"], "ln 3"), sf.HighLow(THREE, ["a", "b"], "ln 3")),
+    "one sensitive": (UtilityOptimizedRR(THREE, ["a"], 1), sf.HighLow(THREE, ["a"], 1)),
+    "unary": (UnaryEncoding(TWO, 1), sf.Uniform(TWO, 1)),
+    "blocks": (
+        BlockMechanism.for_policy(sf.Blocks(THREE, [0, 0, 1], 1)),
+        sf.Blocks(THREE, [0, 0, 1], 1),
+    ),
+}
+
+
+def _check_between(mechanism: Mechanism, result: sf.Amplification, people: int, delta: Fraction) -> None:
+    """The exact level at δ, the worst over all values of others, is between the two bounds of every pair."""
+    rows = mechanism.channel().rows
+    for row in result:
+        value, other = mechanism.domain.index(row.value), mechanism.domain.index(row.other)
+        laws = list(shuffled_laws(rows, value, other, people))
+        worst = max(divergence(*pair, ratios(row.epsilon)[0]) for pair in laws)
+        assert worst <= delta, f"{row.value} against {row.other}: δ is {float(worst)} at the upper bound"
+        assert row.lower is not None
+        best = max(divergence(*pair, ratios(row.lower)[1]) for pair in laws)
+        assert best >= delta or row.lower == ZERO, f"{row.value} against {row.other}: δ is {float(best)} at the lower"
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("people", "delta"), [(2, "0.1"), (4, "0.01"), (6, "0.001")])
+def test_exact_level_is_between_the_bounds(name: str, people: int, delta: str) -> None:
+    mechanism, policy = CASES[name]
+    result = sf.amplify(mechanism, policy, people, delta)
+    assert len(result)
+    _check_between(mechanism, result, people, Fraction(delta))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["response-3", "high-low", "subset"])
+def test_bounds_hold_along_the_curve(name: str) -> None:
+    mechanism, policy = CASES[name]
+    for delta in ("0.3", "0.03", "0.0003", "1e-6", "1e-12"):
+        _check_between(mechanism, sf.amplify(mechanism, policy, 5, delta), 5, Fraction(delta))
+
+
+def test_table_without_symmetry_is_between_the_bounds() -> None:
+    mechanism = _table()
+    matrix = [[_level(row, other) for other in mechanism.channel().rows] for row in mechanism.channel().rows]
+    policy = sf.Pairwise(THREE, matrix)
+    result = sf.amplify(mechanism, policy, 4, "0.01")
+    assert {row.local for row in result}
+    assert not result.mutual
+    _check_between(mechanism, result, 4, Fraction("0.01"))
+
+
+def _level(row: tuple[Fraction, ...], other: tuple[Fraction, ...]) -> str:
+    """The least level that two rows obey, rounded up."""
+    if any(p and not q for p, q in zip(row, other, strict=True)):
+        return "inf"
+    return str(math.ceil(1000 * math.log(max(p / q for p, q in zip(row, other, strict=True) if q))) / 1000)
+
+
+@pytest.mark.parametrize("defect", ["weights", "crowd"])
+def test_a_wrong_law_is_detected(monkeypatch: pytest.MonkeyPatch, defect: str) -> None:
+    mechanism, policy = CASES["response-3"]
+    if defect == "weights":  # the blanket of the two values, not of all values
+        exact = pair_module.Laws.against_all
+
+        def wrong(laws: pair_module.Laws, value: int, other: int, _: object = None) -> object:
+            return exact(laws, value, other, [value, other])
+
+        monkeypatch.setattr(pair_module.Laws, "against_all", wrong)
+        mechanism = TableMechanism(THREE, [[w * 2**60 for w in row] for row in ([2, 1, 1], [1, 2, 1], [0, 1, 3])])
+        policy = sf.Pairwise(THREE, [[0, "ln 2", "inf"], ["ln 2", 0, "inf"], ["inf", "inf", 0]])
+    else:  # one output is missing from the lower bound's law of the crowd
+        exact_of_crowd = pair_module.Laws.against
+
+        def shifted(laws: pair_module.Laws, value: int, other: int, crowd: int) -> object:
+            groups = exact_of_crowd(laws, value, other, crowd)
+            return (dataclasses.replace(groups[0], weight=groups[0].weight / 8), *groups[1:])
+
+        monkeypatch.setattr(pair_module.Laws, "against", shifted)
+    with pytest.raises(AssertionError, match="δ is"):
+        _check_between(mechanism, sf.amplify(mechanism, policy, 6, "0.1"), 6, Fraction("0.1"))
+
+
+@pytest.mark.slow
+def test_lower_bound_is_attained_by_its_data_set() -> None:
+    # Another method: the exact law of four counts, summed over all histograms.
+    people, delta = 14, Fraction(1, 100)
+    mechanism = RandomizedResponse(sf.Domain.range(5), 2)
+    row = next(iter(sf.amplify(mechanism, sf.Uniform(mechanism.domain, 2), people, delta)))
+    assert isinstance(row.crowd, int)
+    assert row.lower is not None
+    law = mechanism.channel().rows
+
+    def grouped(x: int) -> list[Fraction]:
+        outputs = [law[x][int(str(label))] for label in (row.value, row.other, row.crowd)]
+        return [*outputs, 1 - sum(outputs, Fraction(0))]
+
+    others = [grouped(row.crowd)] * (people - 1)
+    first, second = (histogram_law([grouped(int(str(x))), *others]) for x in (row.value, row.other))
+    assert divergence(first, second, ratios(row.lower)[1]) > delta
+    assert divergence(first, second, ratios(row.epsilon)[0]) < delta
+
+
+@pytest.mark.slow
+def test_reference_levels_at_many_people() -> None:
+    # Two independent computations in doubles gave these levels at n = 10^5 and δ = 10^-6, to three digits; that of
+    # k-ary response at k = 1000 is 0.0244, and the certified bounds are 0.5% below it.
+    wanted = {
+        (4, "response", 1000): 0.0244,
+        (4, "response", 10): 0.110,
+        (4, "subset", 1000): 0.0815,
+        (6, "response", 1000): 0.181,
+        (6, "response", 10): 0.353,
+    }
+    for (epsilon, kind, k), level in wanted.items():
+        domain = sf.Domain.range(k)
+        mechanism = RandomizedResponse(domain, epsilon) if kind == "response" else SubsetSelection(domain, epsilon)
+        result = sf.amplify(mechanism, sf.Uniform(domain, epsilon), 100_000, 1e-6, pairs=[(0, 1)])
+        assert float(result.epsilon) == pytest.approx(level, rel=6e-3)
+        assert 1 < float(result.epsilon) / float(result.lower) < 1.02
+
+
+@pytest.mark.slow
+def test_more_people_hide_better() -> None:
+    mechanism, policy = CASES["response-3"]
+    levels = [float(sf.amplify(mechanism, policy, n, "1e-6").epsilon) for n in (1, 10, 10**3, 10**5, 10**8)]
+    assert levels == sorted(levels, reverse=True)
+    assert levels[0] == pytest.approx(math.log(5))
+    assert levels[-1] < 1e-3
+
+
+@pytest.mark.parametrize(("n", "delta"), [(1, "1e-6"), (1000, 0)])
+def test_no_crowd_or_no_delta_gives_the_local_level(n: int, delta: object) -> None:
+    result = sf.amplify(RandomizedResponse(THREE, 2), sf.Uniform(THREE, 2), n, delta)
+    assert result.epsilon == result.local == Epsilon(2)
+    assert 1.99 < float(result.lower) <= 2
+    assert not any(row.is_amplified for row in result)
+
+
+def test_level_zero_and_single_value() -> None:
+    result = sf.amplify(RandomizedResponse(THREE, 0), sf.Uniform(THREE, 0), 100, "1e-6")
+    assert result.epsilon == result.lower == ZERO
+    single = sf.Domain(["only"])
+    assert sf.amplify(RandomizedResponse(single, 1), sf.Uniform(single, 1), 100, "1e-6").epsilon == ZERO
+
+
+def test_large_delta_gives_zero() -> None:
+    assert sf.amplify(RandomizedResponse(THREE, 1), sf.Uniform(THREE, 1), 10**6, "0.5").epsilon == ZERO
+
+
+@pytest.mark.slow
+def test_sensitive_pairs_amplify_and_hidden_harmless_values_do_not() -> None:
+    domain = sf.Domain.range(20)
+    policy = sf.HighLow(domain, range(10), 4)
+    mechanism = UtilityOptimizedRR(domain, range(10), 4)
+    result = sf.amplify(mechanism, policy, 100_000, "1e-6")
+    assert not result.mutual
+    by_kind = {(row.other in range(10)): row for row in result}
+    assert {row.value in range(10) for row in result} == {True}
+    assert sum(row.pairs for row in result) == 10 * 19
+    # Among sensitive values: the level of randomized response over ten values.
+    plain = RandomizedResponse(sf.Domain.range(10), 4)
+    alone = sf.amplify(plain, sf.Uniform(plain.domain, 4), 100_000, "1e-6")
+    assert by_kind[True].epsilon == alone.epsilon
+    # A harmless value reveals itself with probability γ, so that no revealing report is evidence of at least
+    # -ln(1 - γ) for a sensitive value, however large the crowd is.
+    floor = -math.log(1 - mechanism.mixture.gamma)
+    assert float(by_kind[False].lower or 0) > floor
+    assert float(by_kind[False].epsilon) < floor + 0.1
+
+
+@pytest.mark.slow
+def test_blocks_amplify_only_with_a_minimum_count() -> None:
+    domain = sf.Domain.range(7)
+    policy = sf.Blocks(domain, [0, 0, 0, 1, 1, 1, 2], 3)
+    mechanism = BlockMechanism.for_policy(policy)
+    alone = sf.amplify(mechanism, policy, 10**5, "1e-6")
+    assert alone.epsilon == Epsilon(3)
+    assert float(alone.lower) > 2.99
+    assert not any(row.is_amplified for row in alone)
+    assert sum(row.pairs for row in alone) == 12
+    stated = sf.amplify(mechanism, policy, 10**5, "1e-6", minimum_counts=10**4)
+    inside = RandomizedResponse(sf.Domain.range(3), 3)
+    same = sf.amplify(inside, sf.Uniform(inside.domain, 3), 10**4, "1e-6")
+    assert stated.epsilon == same.epsilon
+    assert stated.lower == same.lower
+    one = sf.amplify(mechanism, policy, 10**5, "1e-6", minimum_counts={0: 10**4})
+    assert [row.is_amplified for row in one] == [False, True]
+    assert all(row.lower is not None for row in one)
+
+
+class _WrongLaw(RandomizedResponse):
+    """Randomized response of another package that states uniform reports."""
+
+    name = "wrong-law"
+
+    def probability(self, report: int, x: int) -> Fraction:  # noqa: ARG002
+        return Fraction(1, len(self.domain))
+
+
+class _WrongChannel(RandomizedResponse):
+    """Randomized response of another package whose channel is that of level zero."""
+
+    name = "wrong-channel"
+
+    def channel(self, values: Iterable[object] | None = None) -> Channel:
+        return RandomizedResponse(self.domain, 0).channel(values)
+
+
+@pytest.mark.parametrize("kind", [_WrongLaw, _WrongChannel])
+@pytest.mark.parametrize("values", [2, 3])
+def test_laws_of_other_packages_are_read_from_their_samplers(kind: type[RandomizedResponse], values: int) -> None:
+    policy = sf.Uniform(sf.Domain.range(values), 3)
+    right = sf.amplify(RandomizedResponse(policy.domain, 3), policy, 12, "0.01")
+    result = sf.amplify(kind(policy.domain, 3), policy, 12, "0.01")
+    assert (result.epsilon, result.lower) == (right.epsilon, right.lower)
+
+
+@pytest.mark.parametrize("delta", ["0", "1e-3"])
+def test_rows_that_differ_by_one_unit_have_a_tiny_level(delta: str) -> None:
+    half = 2**61
+    mechanism = TableMechanism(sf.Domain.range(2), [[half, half], [half - 1, half + 1]])
+    result = sf.amplify(mechanism, sf.Uniform(mechanism.domain, 1), 5, delta)
+    assert ZERO < result.local < Epsilon("1e-18")
+    assert result.lower <= result.epsilon <= result.local
+
+
+def test_minimum_counts_of_the_only_group_do_not_raise_the_lower_bound() -> None:
+    policy = sf.Uniform(THREE, 3)
+    mechanism = RandomizedResponse(THREE, 3)
+    free = sf.amplify(mechanism, policy, 12, "0.01")
+    stated = sf.amplify(mechanism, policy, 12, "0.01", minimum_counts=5)
+    assert (stated.epsilon, stated.lower) == (free.epsilon, free.lower)
+
+
+def test_minimum_counts_that_leave_no_room_for_a_pair_have_no_lower_bound() -> None:
+    policy = sf.Blocks(sf.Domain.range(4), [0, 0, 1, 1], 3)
+    mechanism = BlockMechanism.for_policy(policy)
+    result = sf.amplify(mechanism, policy, 20, "0.01", minimum_counts={0: 20})
+    assert result[0, 1].lower is not None
+    assert result[2, 3].lower is None
+
+
+def test_large_symmetric_mechanisms_use_their_structure() -> None:
+    # The same levels as from the complete law, which is listed if it is small.
+    for mechanism, policy in (
+        (HadamardResponse(sf.Domain.range(6), 2), sf.Uniform(sf.Domain.range(6), 2)),
+        (SubsetSelection(sf.Domain.range(6), 1), sf.Uniform(sf.Domain.range(6), 1)),
+        (UnaryEncoding(sf.Domain.range(5), 2, optimized=True), sf.Uniform(sf.Domain.range(5), 2)),
+        (HighLowMixedSubsets(sf.Domain.range(6), range(4), 2), sf.HighLow(sf.Domain.range(6), range(4), 2)),
+        (UtilityOptimizedRR(sf.Domain.range(5), range(3), 2), sf.HighLow(sf.Domain.range(5), range(3), 2)),
+    ):
+        listed = pair_module.Laws(mechanism)
+        assert not listed.is_structured
+        structured = pair_module.Laws(mechanism)
+        structured.is_structured = True
+        for x in range(3):
+            for other in range(len(mechanism.domain)):
+                if other != x:
+                    exact, short = (laws.against_all(x, other) for laws in (listed, structured))
+                    # A structured law may bound the least likelihood from below, where no value attains the bound.
+                    assert [(g.first, g.second) for g in _summed(exact)] == [
+                        (g.first, g.second) for g in _summed(short)
+                    ]
+                    assert sum(g.weight for g in short) <= sum(g.weight for g in exact)
+                    for crowd in range(len(mechanism.domain)):
+                        assert listed.against(x, other, crowd) == structured.against(x, other, crowd)
+        rules = policy
+        assert isinstance(rules, PairwisePolicy)
+        groups = amplifying._groups(rules)
+        counts = [
+            sum(p.pairs for p in pair_module.protected_pairs(laws, rules, groups)[0]) for laws in (listed, structured)
+        ]
+        assert counts[0] == counts[1]
+
+
+def _summed(groups: tuple[OutputGroup, ...]) -> list[OutputGroup]:
+    """Groups merged by their ratio P/P' alone."""
+    return list(merged_groups([dataclasses.replace(g, weight=Fraction(0)) for g in groups]))
+
+
+def test_linked_reports_are_refused() -> None:
+    policy = sf.Uniform(THREE, 1)
+    memoized = sf.design(policy, lifetime=sf.Uniform(THREE, 2))
+    assert isinstance(memoized, MemoizedMechanism)
+    with pytest.raises(InvalidInput, match="share a random choice"):
+        sf.amplify(memoized, policy, 1000, "1e-6")
+    result = sf.amplify(memoized, policy, 1000, "1e-6", once=True)
+    assert result.once
+    assert result.epsilon < Epsilon(1)
+    with pytest.raises(InvalidInput, match="independent reports"):
+        sf.compose_batches([result, result])
+
+
+def test_invalid_requests() -> None:
+    mechanism, policy = RandomizedResponse(THREE, 1), sf.Uniform(THREE, 1)
+    for arguments, message in (
+        ((mechanism, policy, 10, 1), "from 0 to below 1"),
+        ((mechanism, policy, 10, "x"), "from 0 to below 1"),
+        ((mechanism, policy, 0, 0.1), "n must"),
+        ((policy, mechanism, 10, 0.1), "swapped"),
+        ((mechanism, sf.Prior(THREE, ["1/2", "1/4", "1/4"], 2), 10, 0.1), "compare pairs"),
+        ((mechanism, sf.Uniform(TWO, 1), 10, 0.1), "over the domain"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            sf.amplify(*arguments)
+    with pytest.raises(PolicyViolated):
+        sf.amplify(mechanism, sf.Uniform(THREE, "1/2"), 10, 0.1)
+    with pytest.raises(InvalidInput, match="pairs that the policy protects"):
+        sf.amplify(*CASES["one sensitive"], 10, 0.1, pairs=[("b", "a")])
+    with pytest.raises(InvalidInput, match="at most n = 10"):
+        sf.amplify(mechanism, policy, 10, 0.1, minimum_counts=11)
+
+
+def test_result_is_data() -> None:
+    result = sf.amplify(RandomizedResponse(THREE, 2), sf.Uniform(THREE, 2), 1000, "1e-6")
+    (row,) = result
+    assert result[row.value, row.other] is row
+    with pytest.raises(UnknownLabel):
+        result["a", "z"]
+    assert list(result.to_pandas().columns) == ["value", "other", "pairs", "local", "epsilon", "lower", "crowd"]
+    assert result.to_pandas()["pairs"].tolist() == [6]
+    assert repr(result).startswith("<Amplification ")
+    assert "<table>" in result._repr_html_()
+    assert 0 < float(result.lower) < float(result.epsilon) < 2
