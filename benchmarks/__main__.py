@@ -13,6 +13,7 @@ from benchmarks import (
     peers,
     questions,
     scaling,
+    shuffling,
     surveys,
     tables,
 )
@@ -29,6 +30,7 @@ for part in (
     questions,
     surveys,
     longitudinal,
+    shuffling,
     tables,
     estimates,
 ):

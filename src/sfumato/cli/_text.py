@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sfumato._core import ENCODINGS, TextFormat
+
+if TYPE_CHECKING:
+    from sfumato.domain import Domain, Label
 
 __all__ = ["MissingCommand", "MissingRule", "text_options"]
 
@@ -20,8 +23,29 @@ _VALUE = "value"
 class MissingRule:
     """What a missing value means: an error, a label of the domain, or a row to drop."""
 
-    label: str | None = None
+    labels: tuple[str, ...] = ()
     drop: bool = False
+
+    @classmethod
+    def of(cls, rules: Sequence[MissingRule]) -> MissingRule:
+        """Return one rule for all uses of the option; only labels of different attributes come together."""
+        if len(rules) > 1 and not all(rule.labels for rule in rules):
+            raise click.UsageError("--missing may be repeated only as --missing value NAME=LABEL, once per attribute.")
+        return cls(tuple(label for rule in rules for label in rule.labels), any(rule.drop for rule in rules))
+
+    def label(self, domain: Domain) -> Label | Mapping[str, Label] | None:
+        """Return the label of missing values, or the labels of attributes; None if there is none."""
+        pairs = [label.partition("=") for label in self.labels]
+        if pairs and all(mark and name in domain.factors for name, mark, _ in pairs):
+            labels = {name: label for name, _, label in pairs}
+            if len(labels) < len(pairs):
+                raise click.UsageError("--missing value names an attribute twice.")
+            return labels
+        if len(self.labels) > 1:
+            names = ", ".join(domain.factors) or "none"
+            message = "--missing may be repeated only as --missing value NAME=LABEL, once per attribute."
+            raise click.UsageError(f"{message} The attributes are: {names}.")
+        return self.labels[0] if self.labels else None
 
 
 class _Missing(click.ParamType):  # type: ignore[type-arg]  # older releases are not generic
@@ -34,7 +58,7 @@ class _Missing(click.ParamType):  # type: ignore[type-arg]  # older releases are
             return value
         word, _, label = value.partition(" ")
         if word == _VALUE and label:
-            return MissingRule(label)
+            return MissingRule((label,))
         if value not in ("reject", "drop"):
             self.fail(f"{value!r} must be reject, value LABEL, or drop.", param, ctx)
         return MissingRule(drop=value == "drop")
@@ -66,9 +90,16 @@ def text_options(command: Callable[..., None]) -> Callable[..., None]:
     """
 
     def with_format(
-        *args: Any, delimiter: str | None, encoding: str, decimal: str, null: tuple[str, ...], **options: Any
+        *args: Any,
+        missing: tuple[MissingRule, ...],
+        delimiter: str | None,
+        encoding: str,
+        decimal: str,
+        null: tuple[str, ...],
+        **options: Any,
     ) -> None:
-        command(*args, text=TextFormat(delimiter, encoding, decimal, null), **options)
+        rule = MissingRule.of(missing)
+        command(*args, missing=rule, text=TextFormat(delimiter, encoding, decimal, null), **options)
 
     with_format.__doc__ = command.__doc__
     with_format.__name__ = command.__name__
@@ -82,10 +113,11 @@ _OPTIONS = (
     click.option(
         _MISSING,
         type=_Missing(),
-        default="reject",
+        multiple=True,
         metavar="RULE",
         help="What an empty cell or null means: reject the file, unless the domain declares a value for it; value "
-        "LABEL, this value of the domain; or drop the row, which is not private.  [default: reject]",
+        "LABEL, this value of the domain; value NAME=LABEL, repeated for several attributes of a product; or drop the "
+        "row, which is not private.  [default: reject]",
     ),
     click.option(
         "--delimiter",

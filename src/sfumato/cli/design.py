@@ -30,7 +30,8 @@ from sfumato.cli._show import (
 )
 
 if TYPE_CHECKING:
-    from sfumato.compiler import MaxBits
+    from sfumato.compiler import MaxBits, Plan
+    from sfumato.mechanisms import MemoizedMechanism
     from sfumato.questions import Question
 
 #: Number of people assumed without ``--n``; it changes the printed error, not the choice of the mechanism.
@@ -50,7 +51,7 @@ _DEFAULT_PEOPLE = 10_000
     "--n",
     type=people,
     metavar="NUMBER",
-    help="Number of people who will answer; it changes the printed error, not the mechanism.  "
+    help="Number of people who will answer; without --central, it changes the printed error, not the mechanism.  "
     f"[default: {_DEFAULT_PEOPLE:,}]",
 )
 @click.option(
@@ -71,11 +72,23 @@ _DEFAULT_PEOPLE = 10_000
     metavar="WAVES",
     help="Waves after which every device draws a new permanent answer, with --lifetime.  [default: one per value]",
 )
+@click.option(
+    "--waves",
+    type=int,
+    metavar="NUMBER",
+    help="Waves of the mean whose error is minimized, with --lifetime; 1 minimizes that of one wave.  [default: 10]",
+)
 @MECHANISM_OPTION
 @QUESTION_OPTION
 @UTILITY_OPTION
 @LOSS_OPTION
 @PRIOR_OPTION
+@click.option(
+    "--central",
+    metavar="EPSILON",
+    help="Central level that the shuffled reports of --n people must not exceed at --delta.  [default: none]",
+)
+@click.option("--delta", metavar="PROBABILITY", help="Probability δ of the central level.  [default: none]")
 @BITS_OPTION
 @seconds_option()
 @CACHE_OPTION
@@ -87,11 +100,14 @@ def command(
     lifetime: str | None,
     max_changes: int | None,
     refresh_every: int | None,
+    waves: int | None,
     mechanism: str | None,
     question: Question | None,
     utility: str,
     loss: str | None,
     prior: str | None,
+    central: str | None,
+    delta: str | None,
     max_bits: MaxBits,
     max_seconds: float | None,
     cache: str | None,
@@ -103,22 +119,30 @@ def command(
     For at most 256 values it also searches for the optimal mechanism. It prints the reason for the choice and names
     mechanisms that were not compared. A mechanism for a question may answer only this question, and not all others.
 
+    With --central, every mechanism is compared at the greatest level that meets this central level and the policy.
+
     With --lifetime, the mechanism has a permanent answer per value, and the command audits both levels.
 
     Example: sfumato design policy.toml -o mechanism.json
     """
     from sfumato._core import writing
     from sfumato.auditing import audit
-    from sfumato.compiler import memoized_choice, plan
+    from sfumato.compiler import DEFAULT_WAVES, memoized_bits, memoized_choice, plan
     from sfumato.errors import InvalidInput
     from sfumato.policy import disclosure_warnings
 
     is_estimation = loss is None and "estimation" in utility
     rules, question = read_policy_and_question(policy, question, is_estimation=is_estimation)
     all_reports = None if lifetime is None else read_policy_and_question(lifetime)[0]
-    for option, setting in {"--max-changes": max_changes, "--refresh-every": refresh_every}.items():
+    lifetime_options = {"--max-changes": max_changes, "--refresh-every": refresh_every, "--waves": waves}
+    for option, setting in lifetime_options.items():
         if setting is not None and all_reports is None:
             raise InvalidInput("design", option, "be used together with --lifetime", setting)
+    if central is None and delta is not None:
+        raise InvalidInput("design", "--delta", "be used together with --central", delta)
+    if central is not None and (all_reports is not None or n is None):
+        must = "be used with --n" if n is None else "not be used with --lifetime"
+        raise InvalidInput("design", "--central", must, central)
     with progress_bar("rounds of the search") as progress:
         choice = plan(
             rules,
@@ -127,7 +151,9 @@ def command(
             utility=utility if loss is None else read_losses(loss),
             question=question,
             prior=None if prior is None else read_prior(prior, rules.domain),
-            max_bits=max_bits,
+            central=central,
+            delta=delta,
+            max_bits=max_bits if all_reports is None else memoized_bits(max_bits, len(rules.domain)),
             max_seconds=max_seconds,
             cache=cache,
             progress=progress,
@@ -137,7 +163,17 @@ def command(
         reason += f" (for {_DEFAULT_PEOPLE:,} people; set --n to the number of people who will answer)"
     lifetime_words = None
     if all_reports is not None:
-        sampler = memoized_choice(choice, all_reports, max_changes=max_changes, refresh_every=refresh_every)
+        sampler = memoized_choice(
+            choice,
+            all_reports,
+            max_bits=max_bits,
+            max_seconds=max_seconds,
+            searches=mechanism is None,
+            waves=DEFAULT_WAVES if waves is None else waves,
+            max_changes=max_changes,
+            refresh_every=refresh_every,
+        )
+        reason = _lifetime_reason(sampler, DEFAULT_WAVES if waves is None else waves, choice)
         lifetime_words = audit(sampler.permanent, all_reports).raise_if_violated().summary()
     certificate = audit(sampler, rules).raise_if_violated()
     with writing(output) as file:
@@ -158,3 +194,11 @@ def command(
         click.echo(f"all reports about one value: {lifetime_words}", err=aside)
     for warning in disclosure_warnings(rules):
         click.echo(f"WARNING: {warning}", err=aside)
+
+
+def _lifetime_reason(sampler: MemoizedMechanism, waves: int, choice: Plan) -> str:
+    """Return why a memoized mechanism was chosen, in words."""
+    if choice.question is not None or choice.utility != "estimation":
+        return f"{sampler.single.name} is the best of the compared mechanisms that have permanent answers"
+    mean = "one wave" if waves == 1 else f"the mean over {waves} waves"
+    return f"{sampler.single.name} has the least error of {mean} among the compared mechanisms with permanent answers"

@@ -64,6 +64,14 @@ if TYPE_CHECKING:
     "a file like that of --prior.  [default: the prior, or equally frequent values]",
 )
 @method_option()
+@click.option(
+    "--central",
+    metavar="EPSILON",
+    help="Central level that the shuffled reports of --n people must not exceed at --delta.  [default: none]",
+)
+@click.option(
+    "--delta", metavar="PROBABILITY", help="Show central levels of shuffled reports at this δ.  [default: not shown]"
+)
 @BITS_OPTION
 @seconds_option()
 @CACHE_OPTION
@@ -84,6 +92,8 @@ def command(
     prior: str | None,
     truth: str | None,
     method: str,
+    central: str | None,
+    delta: str | None,
     max_bits: MaxBits,
     max_seconds: float | None,
     cache: str | None,
@@ -119,6 +129,8 @@ def command(
             prior=None if prior is None else read_prior(prior, rules.domain),
             truth=truth if truth is None or truth in TRUTHS else read_prior(truth, rules.domain),
             method=method,
+            central=central,
+            delta=delta,
             max_bits=max_bits,
             max_seconds=max_seconds,
             cache=cache,
@@ -162,6 +174,8 @@ def command(
 def _columns(compared: Plan) -> dict[str, Callable[[Row], str]]:
     """Return how the table shows the errors of a row, by the heading of the column."""
     columns: dict[str, Callable[[Row], str]] = {}
+    if any(row.central is not None for row in compared.rows):
+        columns["central ε"] = lambda row: row.shown_central
     if compared.utility != "estimation":
         columns[compared.utility] = lambda row: "" if row.value is None else f"{row.value:.4g}"
     if compared.question is not None:
@@ -179,6 +193,8 @@ def _documents(compared: Plan) -> list[dict[str, object]]:
     fields = ["name", "risk", "tv", "half_l1", "bits", "worst", "bound", "decoding", "classical"]
     if compared.utility != "estimation" or compared.question is not None:
         fields.append("value")
+    if any(row.central is not None for row in compared.rows):
+        fields.append("central")
     rows = [{field: getattr(row, field) for field in fields} for row in compared.rows]
     if compared.truth is not None:
         documents = [None if row.predicted is None else row.predicted.to_dict() for row in compared.rows]

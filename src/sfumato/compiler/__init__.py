@@ -53,7 +53,11 @@ __all__ = [
 
 # Imported by other packages of Sfumato; not part of the public interface.
 from sfumato.compiler.bounds import least_risk as least_risk
-from sfumato.compiler.designing import memoized_choice as memoized_choice
+from sfumato.compiler.designing import (
+    DEFAULT_WAVES as DEFAULT_WAVES,
+    memoized_bits as memoized_bits,
+    memoized_choice as memoized_choice,
+)
 from sfumato.compiler.expected_errors import expected_tv as expected_tv
 from sfumato.compiler.planning import (
     SEARCH_SECONDS as SEARCH_SECONDS,

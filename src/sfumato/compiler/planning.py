@@ -7,14 +7,17 @@ import math
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
-from sfumato._core import MOST_PEOPLE, Floats, ProgressCallback, checked_count
+from sfumato._core import MOST_PEOPLE, EpsilonLike, Floats, ProgressCallback, checked_count, one_thread
+from sfumato.auditing import checked_delta
 from sfumato.compiler.approximations import outer_bound
 from sfumato.compiler.candidates import Candidates, candidates, short_reason
+from sfumato.compiler.central import CentralTarget, with_central_levels
 from sfumato.compiler.classes import Classes
 from sfumato.compiler.expected_errors import measure, measure_mechanism, scale
 from sfumato.compiler.known_bounds import exact_bound
-from sfumato.compiler.plans import Plan, Row
+from sfumato.compiler.plans import Plan, Row, ordered_by_method
 from sfumato.compiler.predictions import Assumption, people_for, predict
 from sfumato.compiler.products import coordinate_policies, product_mechanism
 from sfumato.compiler.reasons import OPTIMAL, nothing_learned, reason_for, reveals_nothing
@@ -22,7 +25,7 @@ from sfumato.compiler.report_length import SHORT, MaxBits
 from sfumato.compiler.requests import Request, checked_target
 from sfumato.compiler.set_distances import has_set_distances, seconds_of_set_distances, set_distances
 from sfumato.compiler.solvers.coarsening import coarse_slice_of_policy
-from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime, one_thread
+from sfumato.compiler.solvers.deadline import GRACE, NEVER, Deadline, OutOfTime
 from sfumato.compiler.solvers.estimation import EXHAUSTIVE, Effort, best_design
 from sfumato.compiler.solvers.goals import Estimation, Goal
 from sfumato.compiler.solvers.one_answer import bound_of_one_answer
@@ -37,7 +40,7 @@ from sfumato.mechanisms import Candidate, Mechanism, most_outputs
 from sfumato.policy import Blocks, HighLow, PairwisePolicy, Policy, Uniform, structure_of
 from sfumato.questions import Marginals, Question
 
-__all__ = ["SEARCHED_VALUES", "SEARCH_SECONDS", "plan", "plan_request"]
+__all__ = ["SEARCHED_VALUES", "SEARCH_SECONDS", "needs_search", "plan", "plan_for_target", "plan_request"]
 
 #: Maximum number of values for which ``plan`` searches for the optimal mechanism without ``max_seconds``.
 SEARCHED_VALUES = 256
@@ -71,6 +74,8 @@ def plan(
     prior: Frequencies | None = None,
     truth: str | Frequencies | None = None,
     method: str = "unbiased",
+    central: EpsilonLike | None = None,
+    delta: Any = None,
     max_bits: MaxBits = SHORT,
     max_seconds: float | None = None,
     cache: str | os.PathLike[str] | None = None,
@@ -127,12 +132,18 @@ def plan(
         - a sequence in domain order;
         - a mapping, where missing values have frequency 0, or a pandas Series with the values as labels.
 
-        By default the prior, or equally frequent values without one. The table states it. The truth does not change
-        which mechanism is recommended; a prior does.
+        By default the prior, or equally frequent values without one. The table states it.
     method
         Method of :func:`estimate` that you will use. If it is not ``"unbiased"``, or if ``truth`` is passed, the plan
-        simulates the error of each mechanism, and ``target`` and ``Plan.saving`` refer to the simulated total variation
-        error. Leave ``truth`` and ``method`` out with a question, whose answers are estimated without bias.
+        simulates the error of each mechanism. The order of the rows, ``Plan.best``, ``target`` and ``Plan.saving`` then
+        refer to the simulated total variation error. Leave ``truth`` and ``method`` out with a question, whose answers
+        are estimated without bias.
+    central
+        Central level ε that n shuffled reports must not exceed at ``delta`` (see :func:`amplify`). Each mechanism is
+        then compared at the greatest local level that meets this target and does not exceed the policy. The search over
+        all mechanisms is not compared.
+    delta
+        Probability δ of the central statement. The rows then state their central levels, ``Row.central``.
     max_bits
         Length of a recommended report in bits:
 
@@ -206,12 +217,16 @@ def plan(
     )
     target = None if target is None else checked_target("plan", target, request.question)
     assumed = _assumption(request, truth, method)
-    one = plan_request(request)
+    target_level = None if central is None else CentralTarget("plan", central, delta, n)
+    probability = None if delta is None else checked_delta("plan", delta)
+    one = plan_request(request) if target_level is None else plan_for_target(request, target_level)
     if n is None:
         assert target is not None
         n = _people_for(target, one, assumed)
     is_error = isinstance(request.goal, Estimation)
     scaled = replace(one, n=n, rows=tuple(scale(row, n, is_error=is_error) for row in one.rows))
+    if target_level is None and probability is not None:
+        scaled = with_central_levels(scaled, probability)
     if assumed is not None:
         scaled = _predicted(scaled, assumed)
     return replace(scaled, reason=reason_for(scaled)) if _is_compared_by_risk(request) else scaled
@@ -232,7 +247,8 @@ def _predicted(scaled: Plan, assumed: Assumption) -> Plan:
     """Return a plan with the simulated errors of a method, and the people that classical LDP needs by this method."""
     rows = tuple(replace(row, predicted=predict(row.mechanism, scaled.n, assumed)) for row in scaled.rows)
     truth = tuple(assumed.truth.tolist())
-    result = replace(scaled, rows=rows, method=assumed.method, truth=truth, truth_words=assumed.words)
+    predicted = replace(scaled, rows=rows, method=assumed.method, truth=truth, truth_words=assumed.words)
+    result = ordered_by_method(predicted)
     try:
         best, classical = result.best, result.classical
     except NoMechanism:
@@ -243,6 +259,14 @@ def _predicted(scaled: Plan, assumed: Assumption) -> Plan:
         return result
     start = result.n * classical.risk / best.risk
     return replace(result, classical_people=people_for(best.predicted.tv, classical.mechanism, assumed, start))
+
+
+def plan_for_target(request: Request, target: CentralTarget) -> Plan:
+    """Return the plan for one report of mechanisms that meet a central target, each at its own local level."""
+    one = plan_request(replace(request, max_seconds=0.0) if request.mechanism is None else request)
+    rows = target.rows(one, request, lambda named: _plan_of_one_mechanism(named, named.mechanism or "").rows[0])
+    # A bound for the policy does not hold at the smaller levels of the rows.
+    return replace(one, rows=tuple(replace(row, bound=None) for row in rows))
 
 
 def plan_request(request: Request) -> Plan:
@@ -349,9 +373,12 @@ def _people_for(target: float, one: Plan, assumed: Assumption | None) -> int:
         hint = f"It would take about 10^{digits:.0f} people. Raise the target, or use a policy with larger epsilons."
         raise InvalidInput("plan", "target", must, target, hint=hint)
     people = max(1, math.ceil(root**2))
-    if assumed is None or predict(one.best.mechanism, people, assumed) is None:
+    if assumed is None:
         return people
-    return people_for(target, one.best.mechanism, assumed, people) or people
+    rows = tuple(replace(row, predicted=predict(row.mechanism, people, assumed)) for row in one.rows)
+    truth = tuple(assumed.truth.tolist())
+    best = ordered_by_method(replace(one, n=people, rows=rows, method=assumed.method, truth=truth)).best
+    return people if best.predicted is None else people_for(target, best.mechanism, assumed, people) or people
 
 
 def _plan_by_risk(request: Request, deadline: Deadline) -> Plan:
@@ -393,7 +420,7 @@ def _plan_by_risk(request: Request, deadline: Deadline) -> Plan:
         end = Deadline(_QUICK_SECONDS) if max_seconds == 0 else deadline.part(_ANSWER_FRACTION)
         bound = bound_of_one_answer(policy, weights, prior, deadline=end)
         rows = [replace(row, bound=bound) for row in rows]
-    if _needs_search(policy, request.length.limit, asks=asks):
+    if needs_search(policy, request.length.limit, asks=asks):
         size = _distinguished(request, prior)
         if asks and bound is None and size > SEARCHED_VALUES and rows and max_seconds != 0:
             bound = _bound_of_bins(request, prior, deadline.part(_BINS_FRACTION))
@@ -441,7 +468,7 @@ def _is_too_slow(candidate: Candidate, max_seconds: float | None, late: Deadline
     return candidate.seconds > 0 and not late.fits(candidate.seconds)
 
 
-def _needs_search(policy: Policy, max_bits: int | None, *, asks: bool) -> bool:
+def needs_search(policy: Policy, max_bits: int | None, *, asks: bool) -> bool:
     """Return whether the optimal design may beat the candidates and fits in the report length.
 
     For all frequencies, the best mechanism is known under some policies. For another question (``asks``) it is not.

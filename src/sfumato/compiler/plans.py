@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,10 +35,10 @@ from sfumato.questions import Question
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Plan", "Row"]
+__all__ = ["Plan", "Row", "ordered_by_method"]
 
 _ROW_KEYS = ("name", "mechanism", "value", "risk", "half_l1", "worst", "bits", "bound", "decoding", "classical")
-_OPTIONAL_ROW_KEYS = ("stronger", "predicted")
+_OPTIONAL_ROW_KEYS = ("stronger", "predicted", "central")
 _PLAN_KEYS = ("policy", "n", "utility", "prior", "max_bits", "rows", "reason", "skipped")
 _PREDICTION_KEYS = ("method", "truth", "truth_words", "classical_people")
 _OPTIONAL_PLAN_KEYS = ("question", *_PREDICTION_KEYS)
@@ -48,6 +48,8 @@ _FREQUENCY_UTILITIES = ("estimation", "worst-estimation")
 _MANY_LOST = 0.5
 #: Standard errors by which a frequency has to exceed zero to be distinguished from it, at a confidence level of 95%.
 _DISTINCT = 1.96
+#: Standard errors by which simulated errors must differ to change the order of rows, because many are compared.
+_CERTAIN = 3.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,6 +91,9 @@ class Row:
     predicted
         The simulated error of the method and the truth of the plan. None if the plan was made without ``truth`` and
         ``method``, or if the method does not support the mechanism.
+    central
+        Certified central level ε of n shuffled reports (see :func:`amplify`). None if the plan was made without
+        ``delta``, or if the law of the mechanism is too large.
 
     Examples
     --------
@@ -112,6 +117,7 @@ class Row:
     classical: bool
     stronger: str | None = None
     predicted: PredictedError | None = None
+    central: float | None = None
 
     @property
     def tv(self) -> float:
@@ -128,6 +134,11 @@ class Row:
         if self.predicted is not None:
             return f"{self.tv:.4f} ± {self.predicted.tv_error:.4f}"
         return f"{self.tv:.4g}" if self.half_l1 <= 1 else "1"
+
+    @property
+    def shown_central(self) -> str:
+        """The central level as a string for tables; a hyphen if it is not known."""
+        return "-" if self.central is None else f"{self.central:.4g}"
 
     @property
     def squared(self) -> float:
@@ -170,9 +181,9 @@ class Row:
         Returns
         -------
         dict
-            One entry per field, ``"stronger"`` and ``"predicted"`` only if they are not None. ``"mechanism"`` is
-            ``mechanism.spec``, the dict that ``mechanism_from_spec`` reads. Infinite numbers are the strings ``"inf"``
-            and ``"-inf"``.
+            One entry per field; ``"stronger"``, ``"predicted"`` and ``"central"`` only if they are not None.
+            ``"mechanism"`` is ``mechanism.spec``, the dict that ``mechanism_from_spec`` reads. Infinite numbers are the
+            strings ``"inf"`` and ``"-inf"``.
         """
         return {
             "name": self.name,
@@ -187,6 +198,7 @@ class Row:
             "classical": self.classical,
             **({} if self.stronger is None else {"stronger": self.stronger}),
             **({} if self.predicted is None else {"predicted": self.predicted.to_dict()}),
+            **({} if self.central is None else {"central": self.central}),
         }
 
     @classmethod
@@ -229,6 +241,7 @@ class Row:
             classical=read_flag("Row", "classical", parts["classical"]),
             stronger=None if stronger is None else read_string("Row", "stronger", stronger),
             predicted=PredictedError.from_dict(parts["predicted"]) if "predicted" in parts else None,
+            central=read_number("Row", "central", parts["central"], least=0.0) if "central" in parts else None,
         )
 
     def __repr__(self) -> str:
@@ -249,8 +262,9 @@ class Plan(Result):
     n
         Number of people: the ``n`` of the call, or the number that its ``target`` requires.
     rows
-        The compared mechanisms, the best value first, with errors for n people. Rows with longer reports than those of
-        the recommended one, ``best``, may come before it.
+        The compared mechanisms, the best value first, with errors for n people. With ``truth`` or ``method``, the
+        smallest simulated total variation error is first; errors that differ by less than three standard errors keep
+        the order of values. Rows with longer reports than those of the recommended one, ``best``, may come before it.
     reason
         One sentence that explains the recommendation.
     utility
@@ -308,7 +322,7 @@ class Plan(Result):
 
     @property
     def best(self) -> Row:
-        """The recommended row: the one with the best value among those whose reports have at most ``max_bits`` bits.
+        """The recommended row: the first one whose reports have at most ``max_bits`` bits.
 
         If ``max_bits`` is ``"short"``, it is the best row with at most ⌈log2 k⌉ + 8 bits for k values, or the first row
         if that one is not within 5% of it. Of equally good rows, it is the one with the shortest reports. NoMechanism
@@ -444,7 +458,7 @@ class Plan(Result):
 
     def _best_of(self, rows: tuple[Row, ...]) -> Row:
         """Return the recommended one of these rows; raise NoMechanism if there is none."""
-        index = self._length.recommended([row.value for row in rows], [row.bits for row in rows])
+        index = self._length.recommended([self._criterion(row) for row in rows], [row.bits for row in rows])
         if index is None:
             if not rows or self._length.limit is None:
                 raise NoMechanism(
@@ -456,6 +470,23 @@ class Plan(Result):
                 f"Set max_bits to at least {min(row.bits for row in rows)}."
             )
         return rows[index]
+
+    @property
+    def is_by_method(self) -> bool:
+        """Whether rows are in the order of the simulated errors of ``method``, not of their values."""
+        return self.truth is not None and self.utility == "estimation" and self.question is None
+
+    def _criterion(self, row: Row) -> float | None:
+        """Return the number by which rows are in order; the square of a total variation error is like a risk.
+
+        Simulated errors that cannot be distinguished from that of the first row count as equal to it.
+        """
+        first = self.rows[0]
+        if not self.is_by_method:
+            return row.value
+        if row.predicted is None or first.predicted is None:
+            return None
+        return (row if _is_smaller(first, row) else first).tv ** 2
 
     def __getitem__(self, name: str) -> Row:
         """Return the row of the mechanism with this short name; raise UnknownLabel if the plan has no such row."""
@@ -573,6 +604,7 @@ class Plan(Result):
             "tv": [row.tv for row in rows],
             **self._predicted_columns(),
             "half_l1": [row.half_l1 for row in rows],
+            **({"central": [row.central for row in rows]} if self._has_central else {}),
             "bits": [row.bits for row in rows],
             "bound": [row.bound for row in rows],
             "ratio": [row.ratio for row in rows],
@@ -588,10 +620,16 @@ class Plan(Result):
             "mechanism": columns["mechanism"],
             **({} if self.utility == "estimation" else {self.utility: columns[self.utility]}),
             **self._shown_errors(columns),
+            **({"central ε": _right_aligned([row.shown_central for row in self.rows])} if self._has_central else {}),
             "bits": columns["bits"],
             "× bound": [row.shown_ratio for row in self.rows],
             "decoding": columns["decoding"],
         }
+
+    @property
+    def _has_central(self) -> bool:
+        """Whether the central level of some mechanism is known."""
+        return any(row.central is not None for row in self.rows)
 
     def _shown_errors(self, columns: Mapping[str, Sequence[Any]]) -> Mapping[str, Sequence[Any]]:
         """Return the columns of errors: the standard error of the answers, or the errors of all frequencies."""
@@ -629,7 +667,8 @@ class Plan(Result):
     def title(self) -> str:
         """One line that states the policy, the number of people, and the truth and method that errors assume."""
         assumed = self._assumed
-        return f"{self._subject()}, {assumed.words}" + (f", method {assumed.method}" if self.question is None else "")
+        method = f", method {assumed.method}" if self.question is None else ""
+        return f"{self._subject()}, {assumed.words}{method}{', ordered by TV' if self.is_by_method else ''}"
 
     def _title(self) -> str:
         return self.title
@@ -640,6 +679,29 @@ class Plan(Result):
     def __repr__(self) -> str:
         best = f", best {self.best!r}" if self._fits else ""
         return f"<Plan: {self._subject()}, {quantity(len(self.rows), 'mechanism')}{best}>"
+
+
+def ordered_by_method(plan: Plan) -> Plan:
+    """Return a plan with its rows in the order of their simulated errors, if it has any.
+
+    The rows are in the order of their values before. A row moves only before rows from which its error differs by more
+    than three standard errors.
+    """
+    rows: list[Row] = []
+    for row in plan.rows if plan.is_by_method else ():
+        place = len(rows)
+        while place and _is_smaller(row, rows[place - 1]):
+            place -= 1
+        rows.insert(place, row)
+    return replace(plan, rows=tuple(rows)) if rows else plan
+
+
+def _is_smaller(row: Row, other: Row) -> bool:
+    """Return whether a simulated error is smaller than another one, by more than three standard errors."""
+    if row.predicted is None or other.predicted is None:
+        return row.predicted is not None
+    error = math.hypot(row.predicted.tv_error, other.predicted.tv_error)
+    return row.predicted.tv < other.predicted.tv - _CERTAIN * error
 
 
 def _read_prediction(parts: Mapping[str, Any], domain: Domain) -> dict[str, Any]:

@@ -71,6 +71,10 @@ def _rank(plan: Plan, best: Row) -> str:
         return f"optimal, expected squared error {plan.error(best):.3g}"
     distance = _distance_to_bound(best.ratio)
     limit = within_limit(plan, best)
+    if plan.is_by_method and any(row.risk < best.risk for row in plan):
+        return (
+            f"smallest simulated error of the compared mechanisms{limit} (unbiased {plan.error(best):.3g}, {distance})"
+        )
     return f"smallest expected squared error of the compared mechanisms{limit} ({plan.error(best):.3g}, {distance})"
 
 

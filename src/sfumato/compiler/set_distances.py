@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from sfumato._core import ZERO, Floats
+from sfumato._core import ZERO, Floats, one_thread
 from sfumato.compiler.solvers.answers import Answers
-from sfumato.compiler.solvers.deadline import Deadline, OutOfTime, one_thread
+from sfumato.compiler.solvers.deadline import Deadline, OutOfTime
 from sfumato.compiler.solvers.estimation import balanced, scaled, solve_design
 from sfumato.errors import LimitExceeded, NoMechanism, SolverFailed
 from sfumato.mechanisms import TableMechanism, ranks, split_mix_keys
