@@ -165,6 +165,7 @@ def sliced(policy: sf.Policy, rows: Floats) -> Slice:
     return slice_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_relaxation_bounds_every_design(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -246,6 +246,7 @@ LARGE: dict[str, Callable[[], Mechanism]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", LARGE)
 def test_moments_of_many_values_need_no_matrix(family: str) -> None:
     mechanism = LARGE[family]()

@@ -111,6 +111,7 @@ def test_the_figures_of_randomized_response_of_four_values(epsilon: Any, exact: 
     assert (mechanism.guess_probability() == 1) == (epsilon == "inf")
 
 
+@pytest.mark.slow
 def test_large_mechanisms_have_a_closed_form() -> None:
     blocks = [x % 7 for x in range(300)] + [7] * 11
     domain = sf.Domain.range(len(blocks))

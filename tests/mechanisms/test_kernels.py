@@ -794,6 +794,7 @@ def test_read_only_values_do_not_compile_the_kernel_again() -> None:
     assert len(function.signatures) == compiled
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MANY)
 def test_a_kernel_keeps_and_drops_no_reference_to_its_arrays(name: str) -> None:
     """Most kernels are compiled without numba's reference counts."""

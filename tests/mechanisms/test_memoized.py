@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from fractions import Fraction
@@ -12,7 +13,7 @@ import pytest
 
 import sfumato as sf
 from sfumato._core import Epsilon
-from sfumato.errors import InvalidInput, NoMechanism, UnknownSpec
+from sfumato.errors import InvalidInput, NoMechanism, PolicyViolated, UnknownSpec
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.draws import BitDraws
@@ -113,6 +114,7 @@ def test_the_law_of_one_report_is_the_exact_composition(policies: tuple[sf.Polic
         assert composed == [mechanism.probability(y, x) for y in reports]
 
 
+@pytest.mark.slow
 @every_case
 def test_all_reports_of_three_waves_obey_the_lifetime_policy(policies: tuple[sf.Policy, sf.Policy], name: str) -> None:
     mechanism = sf.design(policies[0], mechanism=name, lifetime=policies[1])
@@ -386,3 +388,33 @@ def test_a_high_low_mechanism_over_sensitive_values_only() -> None:
     single = HighLowSubset(R(4), range(4), 1)
     mechanism = MemoizedMechanism.for_policies(single, sf.Uniform(R(4), 1), sf.Uniform(R(4), 2))
     assert sf.audit(mechanism.permanent, sf.Uniform(R(4), 2)).holds
+
+
+def test_an_audit_of_one_report_also_checks_the_lifetime_policy() -> None:
+    domain = sf.Domain.range(4)
+    policy, lifetime = sf.Uniform(domain, 1), sf.Uniform(domain, 2)
+    mechanism = sf.design(policy, lifetime=lifetime)
+    assert isinstance(mechanism, MemoizedMechanism)
+    certificate = sf.audit(mechanism, policy)
+    assert certificate.holds
+    assert "about one report" in certificate.evidence
+    early = dataclasses.replace(certificate, evidence=certificate.evidence.split("; the statement is about")[0])
+    assert sf.verify(early) == sf.verify(certificate) == certificate
+    broken = MemoizedMechanism(mechanism.single, mechanism.permanent, sf.Uniform(domain, "1.9"))
+    certificate = sf.audit(broken, policy)
+    assert not certificate.holds
+    assert "all reports about one unchanged value" in certificate.summary()
+    with pytest.raises(PolicyViolated, match="unchanged value"):
+        certificate.raise_if_violated()
+
+
+@pytest.mark.parametrize("name", ["rr", "subset"])
+def test_reports_of_several_devices_may_be_listed_or_stacked(name: str) -> None:
+    domain = sf.Domain.range(5)
+    mechanism = sf.design(sf.Uniform(domain, 1), lifetime=sf.Uniform(domain, 2), mechanism=name)
+    assert isinstance(mechanism, MemoizedMechanism)
+    reports = [sf.Ledger().answer_wave("daily", mechanism, x, 0) for x in range(5)]
+    joined = sf.aggregate(mechanism, np.concatenate(reports))
+    assert sf.aggregate(mechanism, reports) == sf.aggregate(mechanism, np.stack(reports)) == joined
+    with pytest.raises(InvalidInput, match="must hold"):
+        sf.aggregate(mechanism, np.stack([np.concatenate(reports)] * 2))

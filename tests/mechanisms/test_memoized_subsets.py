@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato.errors import InvalidInput
 from sfumato.mechanisms import MemoizedMechanism
 from sfumato.mechanisms.registry import all_families
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
@@ -113,3 +114,67 @@ def test_a_plain_mechanism_may_send_the_same_report_again() -> None:
     assert not mechanism.keeps_answers
     p = np.array([0.5, 0.3, 0.2])
     assert np.allclose(mechanism.shared_moments(p), mechanism.estimator.variances(p) + p**2)
+
+
+PARTS = {
+    "sets of two sizes": lambda epsilon: sf.HighLow(R(7), range(5), epsilon),
+    "blocks": lambda epsilon: sf.Blocks(R(7), [0] * 5 + [1, 2], epsilon),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lifetime", ["1.2", "3"])
+@pytest.mark.parametrize("kind", PARTS.values(), ids=PARTS)
+def test_sets_in_parts_have_the_best_size_for_each_level(kind: Any, lifetime: str) -> None:
+    name = "block-subset" if kind is PARTS["blocks"] else None
+    mechanism = sf.design(kind("0.2"), lifetime=kind(lifetime), mechanism=name)
+    assert isinstance(mechanism, MemoizedMechanism)
+    assert sf.mechanism_from_spec(mechanism.spec) == mechanism
+    for made, policy in ((mechanism, kind("0.2")), (mechanism.permanent, kind(lifetime))):
+        certificate = sf.audit(made, policy)
+        assert certificate.holds
+        assert certificate.coverage == "all"
+        check_law(made)
+    best = sf.plan(kind(lifetime), n=1, max_bits=None).best
+    assert mechanism.permanent.risk(1) <= best.risk * (1 + 1e-9)
+    answers, reports = list(mechanism.permanent.reports()), list(mechanism.reports())
+    response = {z: {y: mechanism.instantaneous.probability(y, z) for y in reports} for z in answers}
+    for x in range(7):
+        law = {z: mechanism.permanent.probability(z, x) for z in answers}
+        for y in reports:
+            assert sum(law[z] * response[z][y] for z in answers) == mechanism.probability(y, x)
+        for waves in itertools.islice(itertools.combinations_with_replacement(reports, 3), 0, None, 29):
+            joint = sum(law[z] * math.prod(response[z][y] for y in waves) for z in answers)
+            assert mechanism.joint_probability(waves, x) == joint
+
+
+@pytest.mark.parametrize(("first", "lifetime"), [("0.5", "1"), ("1", "2"), ("1", "4")])
+@pytest.mark.parametrize("k", [2, 10, 100])
+def test_the_default_is_best_for_one_wave_and_for_means(k: int, first: str, lifetime: str) -> None:
+    mechanism = sf.design(sf.Uniform(R(k), first), lifetime=sf.Uniform(R(k), lifetime))
+    assert isinstance(mechanism, MemoizedMechanism)
+    for made, level in ((mechanism, first), (mechanism.permanent, lifetime)):
+        best = sf.plan(sf.Uniform(R(k), level), n=1, max_bits=None).best
+        assert made.risk(1) <= best.risk * 1.001
+
+
+def test_short_reports_trade_one_wave_for_means() -> None:
+    """With the same sets in both stages, more waves make the sets smaller."""
+    first, lifetime = sf.Uniform(R(100), 1), sf.Uniform(R(100), 4)
+    made = [sf.design(first, lifetime=lifetime, max_bits=15, waves=waves) for waves in (1, 10, 1000)]
+    assert all(isinstance(each, MemoizedMechanism) and each.bits <= 15 for each in made)
+    ones = [each.risk(1) for each in made]
+    permanents = [each.permanent.risk(1) for each in made if isinstance(each, MemoizedMechanism)]
+    assert ones == sorted(ones)
+    assert permanents == sorted(permanents, reverse=True)
+    assert ones[0] / 10 + 0.9 * permanents[0] > ones[1] / 10 + 0.9 * permanents[1]
+    large = sf.design(sf.Uniform(R(2000), 1), lifetime=sf.Uniform(R(2000), 2))
+    assert large.bits <= 19
+
+
+def test_waves_belong_to_a_lifetime_and_are_at_least_one() -> None:
+    policy = sf.Uniform(R(3), 1)
+    with pytest.raises(InvalidInput, match="waves must be passed together with lifetime"):
+        sf.design(policy, waves=3)
+    with pytest.raises(InvalidInput, match="waves must"):
+        sf.design(policy, lifetime=sf.Uniform(R(3), 2), waves=0)

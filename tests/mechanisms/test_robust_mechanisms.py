@@ -137,9 +137,9 @@ class TestConditionalUnary(ReportingContract):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_mechanism_passes_the_exact_audit_on_random_data(kind: Any, request: pytest.FixtureRequest) -> None:
-    """36 data sets in total, and 102 with --soak."""
-    tables = 34 if request.config.getoption("--soak") else 12
+def test_every_mechanism_passes_the_exact_audit_on_random_data(kind: Any, is_soak: bool) -> None:
+    """18 data sets in total, and 102 with --soak."""
+    tables = 34 if is_soak else 6
     generator = np.random.default_rng(11)
     for number, counts in enumerate(random_tables(tables, 100 + KINDS.index(kind))):
         policy = robust(counts, f"{0.1 * 40 ** generator.random():.3f}")
@@ -150,8 +150,8 @@ def test_every_mechanism_passes_the_exact_audit_on_random_data(kind: Any, reques
 
 
 @pytest.mark.slow
-def test_designs_reach_epsilon_where_their_budget_can_be_spent() -> None:
-    for counts in random_tables(10, 13, n=300):
+def test_designs_reach_epsilon_where_their_budget_can_be_spent(is_soak: bool) -> None:
+    for counts in random_tables(10 if is_soak else 5, 13, n=300):
         policy = robust(counts + 1)
         excess = sf.audit(IndependentReporting.for_policy(policy), policy).worst.excess
         assert -1e-6 < excess <= 0
@@ -266,10 +266,11 @@ def test_conditional_reporting_tells_far_more_than_published(shares: Any, epsilo
 
 
 @pytest.mark.slow
-def test_every_protocol_tells_more_than_its_published_form() -> None:
-    for instance in reference("rldp_instances"):
+def test_every_protocol_tells_more_than_its_published_form(is_soak: bool) -> None:
+    for number, instance in enumerate(reference("rldp_instances")):
         counts = (np.array(instance["Phat"]) * instance["n"]).round().astype(int)
-        for case in instance["cases"]:
+        cases = instance["cases"]
+        for case in cases if is_soak else cases[number % 2 :: 2]:
             policy = robust(counts, case["eps"], instance["alpha"])
             for kind, names in zip(KINDS, (("IR",), ("GRRCR", "GRRCR_exact_delta"), ("UECR",)), strict=True):
                 told = sf.robust_information(kind.for_policy(policy), policy).at_estimate
@@ -278,9 +279,9 @@ def test_every_protocol_tells_more_than_its_published_form() -> None:
 
 
 @pytest.mark.slow
-def test_information_has_the_published_formulas() -> None:
+def test_information_has_the_published_formulas(is_soak: bool) -> None:
     """Theorems 16, 18 and 20 at P̂ are what designs maximise; the table of the result tells as much."""
-    for counts in random_tables(6, 15, n=1000):
+    for counts in random_tables(6 if is_soak else 2, 15, n=1000):
         policy = robust(counts, 1)
         hat = confidence_of(policy).frequencies
         for kind in KINDS:
@@ -508,7 +509,7 @@ CENSUS = ("sex", "race", "education", "occupation", "relationship", "native-coun
 LARGE = ({"education", "native-country"}, {"occupation", "native-country"})
 QUICK = {
     *(("sex", "race"), ("race", "sex"), ("sex", "education"), ("sex", "occupation"), ("race", "relationship")),
-    *(("sex", "native-country"), ("relationship", "sex")),
+    ("relationship", "sex"),
 }
 
 

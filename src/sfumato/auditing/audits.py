@@ -87,6 +87,10 @@ def audit(mechanism: Mechanism, policy: Policy) -> Certificate:
     report. It compares these probabilities with the policy in exact arithmetic. If the sampler has too many branches,
     the audit reads only a part of it; ``Certificate.coverage`` states how much was read.
 
+    The certificate of a memoized mechanism speaks of one report. The audit also checks the permanent answers
+    against the lifetime policy of the mechanism, and finds a fault if they break it. ``audit(mechanism.permanent,
+    lifetime)`` returns the certificate of all reports about one unchanged value.
+
     Examples
     --------
     >>> import sfumato as sf
@@ -110,19 +114,36 @@ def audit(mechanism: Mechanism, policy: Policy) -> Certificate:
             "the library, whose samplers are tested. Limit the number of draws in the sampler, or define "
             "audit_surrogate() in its class, which returns a smaller instance to audit."
         )
+    promises = mechanism.further_promises()
+    fault = fault or _broken_promise(promises)
     worst, output = _tightest(mechanism, policy, reading)
     return Certificate(
         holds=fault is None and not worst.violated,
         worst=worst,
         output=None if output is None else output.hex(),
         fault=fault,
-        evidence=reading.evidence,
+        evidence=reading.evidence + "".join(map(_promise_words, promises)),
         coverage=reading.coverage,
         mechanism=mechanism.spec,
         policy=policy.to_dict(),
         information=_information(reading, policy) if isinstance(policy, Prior) else None,
         information_bound=policy.information_bound() if isinstance(policy, Prior) else None,
     )
+
+
+def _broken_promise(promises: Iterable[tuple[str, Mechanism, Policy]]) -> str | None:
+    """Return in words which further promise of a mechanism does not hold, or None."""
+    for subject, part, policy in promises:
+        certificate = audit(part, policy)
+        if not certificate.holds:
+            return f"{subject}: {certificate.summary()}"
+    return None
+
+
+def _promise_words(promise: tuple[str, Mechanism, Policy]) -> str:
+    """Return the end of the evidence of a mechanism with a further promise, which the audit checked."""
+    subject, _, policy = promise
+    return f"; the statement is about one report, and {subject} were checked against the {policy.kind} lifetime policy"
 
 
 def required_coverage(mechanism: Mechanism) -> Coverage:
@@ -154,7 +175,8 @@ def verify(certificate: Certificate) -> Certificate:
     Notes
     -----
     Certificates of early releases do not state the coverage, and may describe the evidence in other words. Still
-    earlier ones do not state the mutual information. ``verify`` accepts both.
+    earlier ones do not state the mutual information. Those of memoized mechanisms did not state the check of the
+    lifetime policy. ``verify`` accepts them.
 
     Examples
     --------
@@ -172,6 +194,9 @@ def verify(certificate: Certificate) -> Certificate:
         known = certificate.evidence in _evidence_before_read(mechanism, repeated.evidence)
         evidence = certificate.evidence if known else repeated.evidence
         expected = dataclasses.replace(repeated, coverage=None, evidence=evidence)
+    promised = "".join(map(_promise_words, mechanism.further_promises()))
+    if promised and certificate.evidence + promised == expected.evidence:
+        expected = dataclasses.replace(expected, evidence=certificate.evidence)
     if expected != certificate or not _agree(certificate, repeated):
         must = f"be that of the repeated audit: {repeated}"
         hint = "Do not trust this certificate. Run the audit again, and use its certificate."
@@ -273,6 +298,11 @@ def _read_sampler(mechanism: Mechanism) -> _Reading:
         bits = independent_bits_of(mechanism)
         return _read_smaller(mechanism, done) if bits is None else _read_bits(bits)
     return _Reading(_equal_there(mechanism, done), "some")
+
+
+def laws_of_sampler(mechanism: Mechanism) -> list[OutputDistribution]:
+    """Return the law of every value if an audit reads them all from the sampler; empty if it compares some of them."""
+    return _read_sampler(mechanism).laws
 
 
 def _equal_there(mechanism: Mechanism, spots: Iterable[int]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sfumato.mechanisms.base import (
     Finished as Finished,
     Mechanism as Mechanism,
+    ReportGroup as ReportGroup,
     mechanism_from_spec as mechanism_from_spec,
 )
 from sfumato.mechanisms.candidates import (
@@ -44,6 +45,7 @@ if not TYPE_CHECKING:  # type checkers re-export the names of a starred import o
         "Mechanism",
         "NotIdentifiable",
         "ReportFormat",
+        "ReportGroup",
         "mechanism_from_spec",
         "register",
         *(kind.__name__ for kind in mechanism_classes().values()),
@@ -82,7 +84,12 @@ from sfumato.mechanisms.estimators.matrix import efficient_estimator as efficien
 from sfumato.mechanisms.high_low.sizes import best_high_low_mixture as best_high_low_mixture
 from sfumato.mechanisms.kernels import write_thresholds as write_thresholds
 from sfumato.mechanisms.kernels.base import Kernel as Kernel
-from sfumato.mechanisms.memoized.mechanism import check_lifetime as check_lifetime, permanent_pair as permanent_pair
+from sfumato.mechanisms.memoized.mechanism import (
+    check_lifetime as check_lifetime,
+    memoized_variants as memoized_variants,
+    permanent_pair as permanent_pair,
+)
+from sfumato.mechanisms.memoized.tables import response_tables as response_tables
 from sfumato.mechanisms.provenance import (
     is_library_format as is_library_format,
     is_library_mechanism as is_library_mechanism,

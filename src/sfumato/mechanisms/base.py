@@ -32,7 +32,15 @@ from sfumato.policy import Policy, TightestConstraint
 if TYPE_CHECKING:
     from sfumato.mechanisms.estimators.base import Estimator
 
-__all__ = ["LARGEST_MATRIX", "SURROGATE_VALUES", "Finished", "Mechanism", "mechanism_from_spec", "surrogate_of"]
+__all__ = [
+    "LARGEST_MATRIX",
+    "SURROGATE_VALUES",
+    "Finished",
+    "Mechanism",
+    "ReportGroup",
+    "mechanism_from_spec",
+    "surrogate_of",
+]
 
 
 #: Maximum number of entries of `matrix()`; bounds its memory.
@@ -60,6 +68,33 @@ class Finished:
     """
 
     report: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReportGroup:
+    """Reports whose likelihoods have constant ratios: :meth:`Mechanism.report_groups` returns them.
+
+    Parameters
+    ----------
+    probabilities
+        Probability of the group for each of the values in question.
+    least
+        Sum over the group of a lower bound on the likelihood of each report for all values that other people may have.
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> from sfumato.mechanisms import RandomizedResponse
+    >>> mechanism = RandomizedResponse(Domain(["none", "flu", "hiv", "cancer"]), "ln 5")
+    >>> for group in mechanism.report_groups([0, 1]):
+    ...     print(*group.probabilities, group.least)
+    5/8 1/8 1/8
+    1/8 5/8 1/8
+    1/4 1/4 1/4
+    """
+
+    probabilities: tuple[Fraction, ...]
+    least: Fraction
 
 
 class Mechanism(ABC):
@@ -316,6 +351,62 @@ class Mechanism(ABC):
         """
         return None
 
+    def symmetry_classes(self) -> npt.NDArray[np.int64]:
+        """Return a class per value, so that exchanging two values of one class only renames the reports.
+
+        Statements about pairs of values then depend only on the classes of the two values. Override this method if the
+        mechanism has such a symmetry.
+
+        Returns
+        -------
+        ndarray
+            One class number per value, in domain order; by default, each value has a separate class.
+        """
+        return np.arange(len(self.domain))
+
+    def pair_kinds(self, values: npt.NDArray[np.intp]) -> npt.NDArray[np.int64] | None:  # noqa: ARG002
+        """Return a number per pair of values; pairs with equal numbers have the same pair of output distributions.
+
+        Two pairs of distributions are the same if a renaming of the reports turns one into the other. Override this
+        method if the structure of a mechanism with very many outputs determines such numbers.
+
+        Parameters
+        ----------
+        values
+            Indices of values in the domain.
+
+        Returns
+        -------
+        ndarray or None
+            One number per ordered pair of these values, shape (m, m). None if the kinds are not known.
+        """
+        return None
+
+    def report_groups(
+        self,
+        values: Sequence[int],  # noqa: ARG002
+        others: Sequence[int] | None = None,  # noqa: ARG002
+    ) -> list[ReportGroup] | None:
+        """Return the reports of some values, in groups with proportional likelihoods, or None.
+
+        Override this method if the structure of a mechanism with very many outputs determines such groups.
+
+        Parameters
+        ----------
+        values
+            Indices of a few different values in the domain.
+        others
+            Indices of the values that other people may have; all values of the domain by default.
+
+        Returns
+        -------
+        list of ReportGroup or None
+            The groups; within each, the likelihoods of these values and the lower bound ``least`` have constant ratios.
+            Reports that none of the values sends may be left out. None if no short list is known, so that the caller
+            has to list all reports.
+        """
+        return None
+
     @property
     def stated_epsilon(self) -> Epsilon | None:
         """Privacy level ε that the constructor received as ``epsilon``, or None if the class has no such parameter."""
@@ -441,9 +532,28 @@ class Mechanism(ABC):
         except NotIdentifiable:
             return None
 
+    def further_promises(self) -> Sequence[tuple[str, Mechanism, Policy]]:
+        """Return what the mechanism promises apart from a policy of one report, which an audit checks as well.
+
+        Returns
+        -------
+        sequence of tuple
+            What a promise speaks of, in words, the mechanism that must obey it, and its policy. Memoized mechanisms
+            promise a lifetime policy; others promise nothing.
+        """
+        return ()
+
     @property
     def keeps_answers(self) -> bool:
         """Whether all reports about an unchanged value come from one stored answer; if not, they may be independent."""
+        return False
+
+    @property
+    def links_reports(self) -> bool:
+        """Whether several reports of one person share a random choice, by which an observer may recognize the person.
+
+        Memoized mechanisms share the permanent answer, and mechanisms that ask for one attribute share its choice.
+        """
         return False
 
     def shared_moments(self, u: Floats) -> Floats:

@@ -195,7 +195,7 @@ def kernel_for(mechanism: Mechanism) -> Kernel | None:
     family = _BY_CLASS.get(type(mechanism))
     if family is None or family.kernel is None or not is_library_mechanism(mechanism):
         return None
-    return cast("Kernel", _loaded(family.kernel)(mechanism))
+    return cast("Kernel | None", _loaded(family.kernel)(mechanism))
 
 
 def memory_form_for(mechanism: Mechanism) -> Form[Any] | None:

@@ -8,15 +8,20 @@ set. Audits therefore take little time for any number of values.
 from __future__ import annotations
 
 import functools
+import itertools
+import math
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+import numpy.typing as npt
 
-from sfumato._core import Epsilon, Integers, exceeds, floor_of_ratio
-from sfumato.mechanisms.base import Mechanism
+from sfumato._core import Epsilon, Integers, count_text, exceeds, floor_of_ratio, quantity
+from sfumato.errors import LimitExceeded
+from sfumato.mechanisms.base import Mechanism, ReportGroup
 from sfumato.policy import PairwisePolicy, Policy, Prior
 
 __all__ = [
@@ -33,6 +38,8 @@ __all__ = [
 ONE = 2**64
 #: Marks a value outside the domain of a mixture, and the report "outside" of such a value.
 OUTSIDE = -1
+#: Maximum number of outputs, and of pairs of a value and an output, that are listed one by one.
+_MOST_LISTED, _MOST_MEMBERSHIPS = 2**20, 10**7
 
 
 class TwoLevelMechanism(Mechanism):
@@ -148,6 +155,37 @@ class MixtureMechanism(TwoLevelMechanism):
         high, low = self._probabilities
         return high if self.in_set(report, x) else low
 
+    def pattern_counts(self, values: Sequence[int]) -> Mapping[tuple[bool, ...], int]:
+        """Return how many outputs have a set that contains some of these values and not the others, by pattern."""
+        if self.outputs > _MOST_LISTED:
+            raise LimitExceeded(
+                f"{self.name} over {quantity(len(self.domain), 'value')} has {count_text(self.outputs)} outputs, more "
+                f"than the limit of {_MOST_LISTED:,} that are listed to compare pairs of values. Use a mechanism with "
+                "fewer outputs, or SubsetSelection."
+            )
+        return Counter(tuple(self.in_set(report, x) for x in values) for report in range(self.outputs))
+
+    def report_groups(self, values: Sequence[int], others: Sequence[int] | None = None) -> list[ReportGroup]:  # noqa: ARG002
+        # The low likelihood bounds those of all values, whichever values the other people may have.
+        high, low = self._probabilities
+        return [
+            ReportGroup(tuple(count * (high if member else low) for member in pattern), count * low)
+            for pattern, count in self.pattern_counts(values).items()
+        ]
+
+    def pair_kinds(self, values: npt.NDArray[np.intp]) -> Integers:
+        # All values are in equally many sets, so a pair is determined by the number of sets that contain both.
+        if len(values) * self.outputs > _MOST_MEMBERSHIPS:
+            raise LimitExceeded(
+                f"{self.name} has {count_text(self.outputs)} outputs, too many to compare all pairs of "
+                f"{quantity(len(values), 'value')}: values times outputs may be at most {_MOST_MEMBERSHIPS:,}. Use a "
+                "mechanism with fewer outputs, or SubsetSelection."
+            )
+        members = np.array(
+            [[self.in_set(report, int(x)) for report in range(self.outputs)] for x in values], np.float64
+        )
+        return (members @ members.T).astype(np.int64)
+
     def empty_outputs(self) -> int:
         """Return the number of outputs whose set contains no value."""
         return 0
@@ -159,7 +197,19 @@ class MixtureMechanism(TwoLevelMechanism):
 
 
 class InclusionMixture(MixtureMechanism):
-    """Base class of mixtures over sets of d of k values, with d = density·k."""
+    """Base class of mixtures over all sets of d of k values, with d = density·k; they treat all values alike."""
+
+    def symmetry_classes(self) -> Integers:
+        return np.zeros(len(self.domain), np.int64)
+
+    def pair_kinds(self, values: npt.NDArray[np.intp]) -> Integers:
+        return np.zeros((len(values), len(values)), np.int64)
+
+    def pattern_counts(self, values: Sequence[int]) -> Mapping[tuple[bool, ...], int]:
+        k, d, m = len(self.domain), int(self.density * len(self.domain)), len(values)
+        patterns = itertools.product((True, False), repeat=m)
+        counts = {p: math.comb(k - m, d - sum(p)) if d >= sum(p) else 0 for p in patterns}
+        return {pattern: count for pattern, count in counts.items() if count}
 
 
 def mixing_threshold(epsilon: Epsilon, density: Fraction) -> int:

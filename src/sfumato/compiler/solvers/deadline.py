@@ -1,17 +1,15 @@
-"""Deadlines of searches, on a clock that tests can replace, and the number of threads of a search."""
+"""Deadlines of searches, on a clock that tests can replace."""
 
 from __future__ import annotations
 
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
-from sfumato._core import import_late
 from sfumato.errors import SolverFailed
 
-__all__ = ["GRACE", "NEVER", "Deadline", "OutOfTime", "Pace", "one_thread"]
+__all__ = ["GRACE", "NEVER", "Deadline", "OutOfTime", "Pace"]
 
 
 #: Minimum processor time in seconds before the pace of a computation is measured.
@@ -117,15 +115,3 @@ class Deadline:
 GRACE = 1.0
 #: Deadline of a computation without a time limit.
 NEVER = Deadline(math.inf)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Run linear algebra on one thread within the block.
-
-    The matrices of a search have a few hundred rows, where more threads gain little. If other programs keep the cores
-    busy, threads wait for one another: a factorization for 40 values took 20 times longer on two threads than on one.
-    """
-    import_late("scipy.linalg")  # loads a second linear algebra library, which can be limited only once it is loaded
-    with import_late("threadpoolctl").threadpool_limits(limits=1, user_api="blas"):
-        yield

@@ -12,11 +12,11 @@ from typing import cast
 
 import numpy as np
 
-from sfumato._core import ZERO, Floats, ProgressCallback, checked_count, checked_type
+from sfumato._core import ZERO, Floats, ProgressCallback, checked_count, checked_type, one_thread
 from sfumato.compiler.classes import Classes
 from sfumato.compiler.known_bounds import known_optimum
 from sfumato.compiler.solvers.answers import Answers
-from sfumato.compiler.solvers.deadline import GRACE, Deadline, OutOfTime, one_thread
+from sfumato.compiler.solvers.deadline import GRACE, Deadline, OutOfTime
 from sfumato.compiler.solvers.design_weights import DesignWeights, Rounds, count_rounds
 from sfumato.compiler.solvers.estimation import EXHAUSTIVE, Effort, best_design, scaled
 from sfumato.compiler.solvers.goals import Estimation, ExpectedLoss, Goal, SumGoal, WorstEstimation, read_goal

@@ -42,5 +42,5 @@ BLOCKS = Family(
     count_law=draw_counts,
     in_browser=True,
     examples="sfumato.mechanisms.blocks.examples:examples",
-    memory="sfumato.mechanisms.memoized.forms:BLOCKS",
+    memory="sfumato.mechanisms.blocks.memory:BLOCKS",
 )

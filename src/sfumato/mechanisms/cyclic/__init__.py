@@ -31,5 +31,5 @@ CYCLIC = Family(
     candidates=_candidates,
     in_browser=True,
     examples="sfumato.mechanisms.cyclic.examples:examples",
-    memory="sfumato.mechanisms.memoized.forms:MIXTURE",
+    memory="sfumato.mechanisms.cyclic.memory:CYCLIC",
 )

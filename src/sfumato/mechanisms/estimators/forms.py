@@ -50,6 +50,11 @@ _TILTS = np.geomspace(0.01, 4000.0, 70)
 _TINY = 1e-30
 #: Maximum iterations until the level of a p-value agrees with the law that it is computed from.
 _ROUNDS = 4
+#: Points, in units of 1/deviation, at which the atoms of a sum are searched. The characteristic function of a sum whose
+#: atoms are a distance d apart returns to 1 at 2π/d. The first point is beyond the decay of the normal law.
+_RESONANCES = np.arange(5.0, 256.0, 0.5)
+#: Least modulus of a characteristic function that indicates atoms.
+_ATOMIC = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,6 +308,29 @@ class Form:
         numbers = (np.array([number]) for number in (deviation, self.unit, min(self._at_ends)))
         return float(switch_probability(*numbers)[0])
 
+    @functools.cached_property
+    def _spacing(self) -> float:
+        """Distance of the atoms of the estimate, at most ``unit``.
+
+        Reports of one group move the estimate by ``unit`` or less, but the sum over several groups, or over scores of
+        many sizes, has atoms that are closer. A tail that reached half a unit beyond the estimate would include many.
+        """
+        inside = min(max(self._estimate, self.ends[0]), self.ends[1])
+        deviation = math.sqrt(self._variance(inside))
+        is_frequency = len(self._terms) == 1 and self._terms[0][1].rows is not None
+        if is_frequency or deviation <= self.unit:
+            return self.unit  # as ``limits`` does for a single frequency
+        points = _RESONANCES / deviation
+        modulus = np.zeros(len(points))
+        for (coefficient, law), number in zip(self._terms, self._numbers(inside), strict=True):
+            fractions = law.at(np.array([number]))[0]
+            for cohort in law.cohorts:
+                with np.errstate(divide="ignore"):
+                    modulus += cohort.reports * np.log(np.abs(fractions @ cohort.transform(coefficient * points)))
+        atomic = np.flatnonzero(np.exp(modulus) >= _ATOMIC)
+        farthest = points[atomic[0]] if len(atomic) else points[-1]
+        return min(self.unit, 2 * math.pi / float(farthest))
+
     def _normal_limits(self, alpha: float) -> tuple[float, float]:
         """Return the limits under the normal law."""
         from scipy.special import ndtri_exp
@@ -389,7 +417,7 @@ class _Inversion:
         ends = (min(low, estimate - unseen), estimate, max(high, estimate + unseen))
         deviation = math.sqrt(max(form._variance(min(max(end, form.ends[0]), form.ends[1])) for end in ends))
         self._reach = REACH * (deviation + unit)
-        self._shift = SHIFT * unit
+        self._shift = SHIFT * form._spacing
         smoothing = max(SMOOTHING[0] * unit, SMOOTHING[1] * deviation)
         step = math.pi / self._reach
         nodes = np.arange(min(int(6.4 / (smoothing * step)) + 1, MOST_NODES)) + 0.5

@@ -54,5 +54,5 @@ HIGH_LOW = Family(
     count_law=draw_counts,
     in_browser=True,
     examples="sfumato.mechanisms.high_low.examples:examples",
-    memory="sfumato.mechanisms.memoized.forms:HIGH_LOW",
+    memory="sfumato.mechanisms.high_low.memory:HIGH_LOW",
 )

@@ -9,6 +9,8 @@ __all__ = ["LOCAL_HASHING", "LocalHashing"]
 
 LOCAL_HASHING = Family(
     mechanisms=(LocalHashing,),
+    kernel="sfumato.mechanisms.local_hashing.kernel:build",
+    in_browser=True,
     examples="sfumato.mechanisms.local_hashing.examples:examples",
-    memory="sfumato.mechanisms.memoized.forms:BUCKETS",
+    memory="sfumato.mechanisms.local_hashing.memory:BUCKETS",
 )

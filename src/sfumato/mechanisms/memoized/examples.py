@@ -6,13 +6,14 @@ from sfumato._core import Epsilon
 from sfumato.domain import Domain
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
-from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
+from sfumato.mechanisms.cyclic import examples as cyclic
 from sfumato.mechanisms.examples import Examples
 from sfumato.mechanisms.hadamard import examples as hadamard
 from sfumato.mechanisms.high_low import examples as high_low
 from sfumato.mechanisms.high_low.base import HighLowMechanism
+from sfumato.mechanisms.high_low.subset import HighLowSubset
 from sfumato.mechanisms.memoized.mechanism import MemoizedMechanism
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.randomized_response import examples as randomized_response
 from sfumato.mechanisms.subset import examples as subset
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.policy import Blocks, HighLow, Uniform
@@ -39,27 +40,46 @@ def _high_low(epsilon: str, lifetime: str) -> list[Mechanism]:
     ]
 
 
+def _two_sizes(policy: HighLow, lifetime: HighLow) -> MemoizedMechanism:
+    """Return the memoized form of subset selection among sensitive values."""
+    single = HighLowSubset(policy.domain, policy.sensitive, policy.epsilon)
+    return MemoizedMechanism.for_policies(single, policy, lifetime)
+
+
+def _in_blocks() -> MemoizedMechanism:
+    """Return a memoized form with one block of sets, one of indices and one of a single value."""
+    policies = [Blocks(Domain.range(8), "aaaaabbc", epsilon) for epsilon in ("0.1", "3")]
+    sets, indices = (BlockMechanism.for_policy(policies[0], name).parts for name in ("subset", "rr"))
+    single = BlockMechanism(policies[0].domain, [0] * 5 + [1] * 2 + [2], [*sets[:1], *indices[1:]])
+    return MemoizedMechanism.for_policies(single, *policies)
+
+
 def _samplers() -> list[Mechanism]:
     """Return mechanisms for the vectors of words and decisions."""
     blocks = [Blocks(_SMALL, "aabbb", epsilon) for epsilon in (["1", "0.5"], ["2", "2"])]
     table = TableMechanism.from_matrix(Domain(["no", "yes"]), [["3/4", "1/4"], ["1/3", "2/3"]])
+    at_level_one, _, at_level_zero, _ = randomized_response.examples().samplers()
     return [
-        _uniform(RandomizedResponse(_SMALL, 1), "2", max_changes=3),
-        _uniform(CyclicDesign(Domain.range(1000), 1), "4"),
+        _uniform(at_level_one, "2", max_changes=3),
+        _uniform(cyclic.examples().reports()[1], "4"),
         _uniform(hadamard.examples().laws("1")[0], "inf", refresh_every=7, max_changes=3),
         _uniform(subset.examples().laws("1")[0], "1"),
-        _uniform(RandomizedResponse(_SMALL, 0), "2"),
+        _uniform(at_level_zero, "2"),
         *_high_low("1", "2"),
         MemoizedMechanism.for_policies(BlockMechanism.for_policy(blocks[0]), *blocks),
         _uniform(table, "3"),
         _uniform(subset.examples().laws("0.5")[1], "3"),
+        # Parts whose permanent sets are smaller than those of reports; sets of one member are indices.
+        _two_sizes(HighLow(Domain.range(7), range(5), "0.2"), HighLow(Domain.range(7), range(5), "1.5")),
+        _two_sizes(HighLow(Domain.range(7), range(5), "0.2"), HighLow(Domain.range(7), range(5), "3")),
+        _in_blocks(),
     ]
 
 
 def _laws(epsilon: str) -> list[Mechanism]:
     """Return mechanisms over few values at a level ε, for the vectors of exact laws."""
     lifetime = str(Epsilon(epsilon) + Epsilon(epsilon))
-    return [_uniform(RandomizedResponse(Domain.range(7), epsilon), lifetime), _high_low(epsilon, lifetime)[0]]
+    return [_uniform(randomized_response.examples().laws(epsilon)[0], lifetime), _high_low(epsilon, lifetime)[0]]
 
 
 def examples() -> Examples:

@@ -9,8 +9,9 @@ from typing import Any
 from sfumato.mechanisms.base import Finished, Mechanism
 from sfumato.mechanisms.draws import Draws
 from sfumato.mechanisms.memoized.forms import Form, Odds
+from sfumato.mechanisms.table.mechanism import TableMechanism
 
-__all__ = ["InstantaneousResponse"]
+__all__ = ["InstantaneousResponse", "TableResponse"]
 
 
 class InstantaneousResponse:
@@ -84,7 +85,7 @@ class InstantaneousResponse:
         """
         keep = self.keep_probability(answer)
         value = self._form.value_like(self._permanent, answer)
-        extension = self._form.extension_probability(self.blank, report, answer)
+        extension = self._form.extension_probability(self._permanent, self.blank, report, answer)
         return keep * extension + (1 - keep) * self.blank.probability(report, value)
 
     # -- the sampler -------------------------------------------------------------------------------------
@@ -123,7 +124,7 @@ class InstantaneousResponse:
         if stage == "answer":
             numerator, denominator = self.odds[self._part_of(inner)]
             if numerator == denominator or (numerator > 0 and draws.bernoulli(numerator, denominator)):
-                return self._stage("extend", self._form.extend(self.blank, inner))
+                return self._stage("extend", self._form.extend(self._permanent, self.blank, inner))
             return ("blank", self.blank.start(self._form.value_like(self._permanent, inner)))
         if stage == "extend":
             return self._stage("extend", self._form.extend_step(self.blank, inner, draws))
@@ -157,3 +158,36 @@ class InstantaneousResponse:
     def __repr__(self) -> str:
         shown = ", ".join(f"{float(Fraction(*odds)):.6g}" for odds in dict.fromkeys(self.odds))
         return f"InstantaneousResponse(permanent={self._permanent.name!r}, keep={shown})"
+
+
+class TableResponse(InstantaneousResponse):
+    """Instantaneous response that is any table from permanent answers to reports.
+
+    Parameters
+    ----------
+    permanent
+        The mechanism that draws permanent answers.
+    table
+        The channel, as a table whose values are the permanent answers.
+    form
+        The functions that know the parts.
+    """
+
+    def __init__(self, permanent: Mechanism, table: TableMechanism, form: Form[Any]) -> None:
+        super().__init__(permanent, table, (), form)
+        self._table = table
+
+    def keep_probability(self, answer: int) -> Fraction:  # noqa: ARG002
+        return Fraction(0)  # no report is the permanent answer by itself
+
+    def probability(self, report: int, answer: int) -> Fraction:
+        return self._table.probability(report, answer)
+
+    def start(self, answer: int) -> Hashable:
+        return self._table.start(answer)
+
+    def step(self, state: Any, draws: Draws) -> Hashable | Finished:
+        return self._table.step(state, draws)
+
+    def __repr__(self) -> str:
+        return f"TableResponse(answers={len(self._table.domain)}, outputs={self._table.outputs})"

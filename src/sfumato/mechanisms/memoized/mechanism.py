@@ -15,14 +15,15 @@ from sfumato.domain import Domain
 from sfumato.errors import Description, InvalidInput, NoAnswer, NoMechanism, UnknownSpec
 from sfumato.mechanisms.base import Finished, Mechanism, surrogate_of
 from sfumato.mechanisms.draws import Draws
-from sfumato.mechanisms.memoized.forms import Form
-from sfumato.mechanisms.memoized.instantaneous import InstantaneousResponse
+from sfumato.mechanisms.memoized.forms import Form, ResponseForm
+from sfumato.mechanisms.memoized.instantaneous import InstantaneousResponse, TableResponse
 from sfumato.mechanisms.memoized.tables import memoized_tables
 from sfumato.mechanisms.provenance import is_library_mechanism
 from sfumato.mechanisms.registry import class_named, memory_form_for
+from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.policy import Policy, Uniform, implies, on_pairs, policy_from_dict
 
-__all__ = ["MemoizedMechanism", "check_lifetime", "permanent_pair"]
+__all__ = ["MemoizedMechanism", "check_lifetime", "memoized_variants", "permanent_pair"]
 
 #: Greatest number of changes or waves that a spec may state.
 _MOST_CHANGES = 2**31 - 1
@@ -47,13 +48,16 @@ class MemoizedMechanism(Mechanism):
         least as large. The sets of subset selection may be smaller than those of ``single``. For tables, ``single``
         must be ``permanent`` mixed with a row that all values share.
     lifetime
-        Policy that all reports about one unchanged value obey together. An audit of ``permanent`` checks it.
+        Policy that all reports about one unchanged value obey together. An audit checks it, too.
     max_changes
         Greatest number of further permanent answers that a device draws for one person, because of changed values or of
         the schedule. After that the device keeps answering from its memory. By default there is no limit.
     refresh_every
         Number of waves after which every device draws a new permanent answer, whether or not the value has changed. The
         times of changes are then hidden too. By default, a device draws a new permanent answer for each new value.
+    response
+        For tables, a channel from permanent answers to reports, as a table whose values are the permanent answers.
+        ``single`` must be ``permanent`` times this table. By default, a report is the permanent answer or a blank one.
 
     Attributes
     ----------
@@ -97,12 +101,16 @@ class MemoizedMechanism(Mechanism):
         *,
         max_changes: int | None = None,
         refresh_every: int | None = None,
+        response: TableMechanism | None = None,
     ) -> None:
         subject = "MemoizedMechanism"
         checked_type(subject, "single", single, Mechanism)
         checked_type(subject, "permanent", permanent, Mechanism)
         checked_type(subject, "lifetime", lifetime, Policy)
         form = memory_form_for(permanent)
+        if response is not None:
+            checked_type(subject, "response", response, TableMechanism)
+            form = ResponseForm(response)
         if form is None or type(single) is not type(permanent):
             must = "be of the same class as permanent: a mixture, a mechanism for sensitive values or blocks, a table"
             hint = "Call sfumato.design(policy, lifetime=...), which finds a suitable mechanism."
@@ -118,8 +126,12 @@ class MemoizedMechanism(Mechanism):
             for parameter, (number, least) in limits.items()
         )
         self._form: Form[Any] = form
-        keep, blank = form.keep(single, permanent), form.blank(single, permanent)
-        self.instantaneous = InstantaneousResponse(permanent, blank, keep, form)
+        self._response = response
+        if response is None:
+            keep, blank = form.keep(single, permanent), form.blank(single, permanent)
+            self.instantaneous = InstantaneousResponse(permanent, blank, keep, form)
+        else:
+            self.instantaneous = TableResponse(permanent, response, form)
 
     @classmethod
     def for_policies(
@@ -235,6 +247,8 @@ class MemoizedMechanism(Mechanism):
         return self.permanent.representatives()
 
     def audit_surrogate(self) -> MemoizedMechanism | None:
+        if self._response is not None:
+            return None
         single, permanent = surrogate_of(self.single), surrogate_of(self.permanent)
         if single is None or permanent is None or single.domain != permanent.domain:
             return None
@@ -268,9 +282,16 @@ class MemoizedMechanism(Mechanism):
     def design_distribution(self) -> Floats | None:
         return self.single.design_distribution()
 
+    def further_promises(self) -> Sequence[tuple[str, Mechanism, Policy]]:
+        return (("all reports about one unchanged value", self.permanent, self.lifetime),)
+
     @property
     def keeps_answers(self) -> bool:
         return self.refresh_every is None
+
+    @property
+    def links_reports(self) -> bool:
+        return True
 
     def shared_moments(self, u: Floats) -> Floats:
         return self._form.shared_moments(self.single, self.permanent, u)
@@ -288,8 +309,11 @@ class MemoizedMechanism(Mechanism):
         Returns
         -------
         Fraction
-            The probability ρ. It is the same for all values, except under policies on blocks.
+            The probability ρ. It is the same for all values, except under policies on blocks. It is 0 if a response
+            table replaces every answer.
         """
+        if not self.instantaneous.odds:
+            return Fraction(0)
         return Fraction(*self.instantaneous.odds[self._form.part_of(self.permanent, x)])
 
     def joint_probability(self, reports: Sequence[int], x: int) -> Fraction:
@@ -318,7 +342,8 @@ class MemoizedMechanism(Mechanism):
         """
         keep = self.keep_probability(x)
         blank = self.instantaneous.blank
-        rest = [(1 - keep) * blank.probability(report, x) for report in reports]
+        parted = bool(self.instantaneous.odds)
+        rest = [(1 - keep) * blank.probability(report, x) for report in reports] if parted else []
         return self._form.joint_probability(self.permanent, blank, reports, x, keep, rest)
 
     @property
@@ -528,6 +553,7 @@ class MemoizedMechanism(Mechanism):
             "lifetime": self.lifetime.to_dict()["policy"],
             "max_changes": self.max_changes,
             "refresh_every": self.refresh_every,
+            **({} if self._response is None else {"response": self._response.parameters()}),
         }
 
     @classmethod
@@ -538,9 +564,13 @@ class MemoizedMechanism(Mechanism):
         if kind is None or kind is cls:
             raise UnknownSpec("MemoizedMechanism", "mechanism", "be the name of a mechanism that can be memoized", name)
         parts = [settings.pop(key) for key in ("single", "permanent")]
-        for part in parts:
+        response = settings.pop("response", None)
+        for part in (*parts, {} if response is None else response):
             if not isinstance(part, dict):
-                raise InvalidInput("MemoizedMechanism", "single and permanent", "be JSON objects", part)
+                raise InvalidInput("MemoizedMechanism", "single, permanent and response", "be JSON objects", part)
+        if response is not None:
+            answers = Domain.range(max(len(response.get("weights", ())), 1))
+            settings["response"] = TableMechanism.from_parameters(answers, dict(response))
         single, permanent = (kind.from_parameters(domain, dict(part)) for part in parts)
         lifetime = policy_from_dict({"domain": domain.to_dict(), "policy": settings.pop("lifetime")})
         mechanism = cls(single, permanent, lifetime, **settings)
@@ -555,6 +585,12 @@ def permanent_pair(single: Mechanism, policy: Policy, lifetime: Policy) -> tuple
     form = memory_form_for(single)
     permanent = None if form is None else form.permanent_for(single, lifetime)
     return memoized_tables(single, policy, lifetime) if permanent is None else (single, permanent)
+
+
+def memoized_variants(single: Mechanism, lifetime: Policy) -> Iterable[Mechanism]:
+    """Return mechanisms at the level of one report that may suit means over many waves better."""
+    form = memory_form_for(single)
+    return () if form is None else form.variants(single, lifetime)
 
 
 def check_lifetime(policy: Policy, lifetime: Policy) -> None:

@@ -143,7 +143,8 @@ class ReportFormat(ABC):
         Parameters
         ----------
         reports
-            An array or a list of reports, or a pandas, polars or Arrow column as :func:`privatize` returns it.
+            An array or a list of reports, or a pandas, polars or Arrow column as :func:`privatize` returns it. Arrays
+            with one report each, as a ledger returns them, may be listed or stacked.
         subject
             Name of the reports at the start of error messages.
         first_row
@@ -170,6 +171,8 @@ class ReportFormat(ABC):
             raise InvalidInput(subject, "the array", "have rows of one length", Description(error)) from None
         if array.shape == (0,):
             return self.empty(0)
+        if array.ndim == 2 + len(self.shape) and array.shape[1] == 1:
+            array = array[:, 0]
         if array.ndim != 1 + len(self.shape) or array.shape[1:] != self.shape or array.dtype.kind not in "iu":
             kind = "integers" if not self.shape else f"rows of {quantity(self.shape[0], 'byte')}"
             got = Description(f"{array.dtype} of shape {array.shape}")

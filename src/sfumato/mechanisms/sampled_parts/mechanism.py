@@ -218,6 +218,10 @@ class SampledParts(Mechanism):
         shape = self.domain.shape
         return [[(math.prod(shape[axis + 1 :]), shape[axis]) for axis in axes] for axes in self.axes]
 
+    @property
+    def links_reports(self) -> bool:
+        return True
+
     def repeating(self, report: int) -> Mechanism:
         chosen, _ = self.split_report(report)
         same = copy.copy(self)

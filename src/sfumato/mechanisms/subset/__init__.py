@@ -30,5 +30,5 @@ SUBSET = Family(
     count_law=draw_counts,
     in_browser=True,
     examples="sfumato.mechanisms.subset.examples:examples",
-    memory="sfumato.mechanisms.memoized.forms:SUBSET",
+    memory="sfumato.mechanisms.subset.memory:SUBSET",
 )

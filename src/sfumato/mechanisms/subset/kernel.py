@@ -35,7 +35,7 @@ from sfumato.mechanisms.kernels.vectors import (
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.two_level import MixtureDraws
 
-__all__ = ["build", "draw_subset", "include", "repairs", "subset_space"]
+__all__ = ["build", "draw_subset", "include", "repairs", "subset_space", "toggle_one"]
 
 #: Maximum number of words of a set for which toggling one element after another is fastest.
 _SMALL_GROUPS = np.uint64(2)
@@ -125,16 +125,16 @@ def draw_subset(
         inverted, total, repairs = (ZERO, count, count - size) if count >= size else (ONES, k - count, size - count)
         return _toggle_many(chosen, space, groups, inverted, total, repairs, auxiliary, position)
     while count > size:
-        position = _toggle_one(chosen, groups, ZERO, count, auxiliary, position)
+        position = toggle_one(chosen, groups, ZERO, count, auxiliary, position)
         count -= ONE
     while count < size:
-        position = _toggle_one(chosen, groups, ONES, k - count, auxiliary, position)
+        position = toggle_one(chosen, groups, ONES, k - count, auxiliary, position)
         count += ONE
     return position
 
 
 @device
-def _toggle_one(chosen: Words, groups: Word, inverted: Word, total: Word, auxiliary: Words, position: Word) -> Word:
+def toggle_one(chosen: Words, groups: Word, inverted: Word, total: Word, auxiliary: Words, position: Word) -> Word:
     """Toggle a uniform one of the ``total`` set bits of ``chosen ^ inverted``; return the new auxiliary position."""
     value, position = read(auxiliary, position, INDEX_BITS)
     rank, position = below(value, total, auxiliary, position)
@@ -164,7 +164,7 @@ def _toggle_many(
     auxiliary: Words,
     position: Word,
 ) -> Word:
-    """Toggle ``repairs`` bits as ``_toggle_one`` does, among the bits of ``coins`` that ``chosen`` still has.
+    """Toggle ``repairs`` bits as ``toggle_one`` does, among the bits of ``coins`` that ``chosen`` still has.
 
     A rank is drawn among the bits that earlier repairs left. Toggling each bit before the next look-up would make every
     look-up wait for the previous one. So ranks among the bits left are converted to ranks among all bits: ranks from r
@@ -206,6 +206,6 @@ def _toggle_many(
 def include(chosen: Words, groups: Word, x: Word, size: Word, auxiliary: Words, position: Word) -> Word:
     """Swap a uniform member of the subset for x, unless x is a member; return the new auxiliary position."""
     if not chosen[x // WORD_BITS] >> x % WORD_BITS & ONE:
-        position = _toggle_one(chosen, groups, ZERO, size, auxiliary, position)
+        position = toggle_one(chosen, groups, ZERO, size, auxiliary, position)
         chosen[x // WORD_BITS] |= ONE << x % WORD_BITS
     return position

@@ -56,5 +56,5 @@ TABLE = Family(
     candidates=_candidates,
     in_browser=True,
     examples="sfumato.mechanisms.table.examples:examples",
-    memory="sfumato.mechanisms.memoized.forms:TABLE",
+    memory="sfumato.mechanisms.table.memory:TABLE",
 )
