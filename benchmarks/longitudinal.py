@@ -2,8 +2,9 @@
 
     python -m benchmarks.longitudinal [--quick] [TABLE ...]
 
-The tables are ``levels``, ``policies`` and ``coverage``, all by default. The output is Markdown. All variances are
-exact. ``coverage`` simulates people, devices and reports with fixed seeds; ``--quick`` uses fewer repetitions.
+The tables are ``levels``, ``policies``, ``schedules`` and ``coverage``, all by default. The output is Markdown. All
+variances are exact. ``coverage`` simulates people, devices and reports with fixed seeds; ``--quick`` uses fewer
+repetitions.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy.typing as npt
 from scipy.stats import norm
 
 import sfumato as sf
+from benchmarks.baselines.dyadic import Dyadic, one_wave_variance
 from benchmarks.baselines.longitudinal import LGRR, LOLOHA, LOSUE, LSUE, Memoized
 from sfumato.mechanisms import MemoizedMechanism
 
@@ -31,6 +33,8 @@ Floats = npt.NDArray[np.float64]
 LEVELS = ((0.5, 1.0), (1.0, 2.0), (1.0, 4.0))
 #: Waves of the mean that is compared.
 MEAN_WAVES = 10
+#: Limit of the reports of the second mechanism that is compared.
+SHORT_BITS = 16
 #: People, waves, and the share of people who change from one wave to the next, in the simulation.
 PEOPLE, WAVES, CHANGE_RATE = 2_000, 30, 0.1
 #: Frequencies in the first wave, and of the values that people change to.
@@ -40,7 +44,12 @@ START, TARGET = np.array([0.4, 0.3, 0.2, 0.1]), np.array([0.1, 0.2, 0.3, 0.4])
 def main(arguments: Sequence[str] | None = ("--quick",)) -> None:
     """Print the tables that the arguments name, all by default."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    tables: dict[str, Callable[[bool], None]] = {"levels": levels, "policies": policies, "coverage": coverage}
+    tables: dict[str, Callable[[bool], None]] = {
+        "levels": levels,
+        "policies": policies,
+        "schedules": schedules,
+        "coverage": coverage,
+    }
     parser.add_argument(
         "tables", nargs="*", choices=[*tables, []], metavar="TABLE", help="tables to print, all by default"
     )
@@ -89,12 +98,12 @@ def levels(quick: bool) -> None:
     del quick
     print("## Two levels\n")
     print("Sum of the variances of all frequencies at the uniform distribution, relative to the best mechanisms.\n")
-    ours = ("Sfumato", "Sfumato, short reports")
+    ours = ("Sfumato", f"Sfumato, at most {SHORT_BITS} bits")
     header("k", "ε first, lifetime", "waves", *ours, "L-SUE", "L-OSUE", "L-GRR", "LOLOHA", "mechanisms, bits")
     for k, (first, lifetime) in itertools.product((2, 10, 100), LEVELS):
         domain, p = sf.Domain.range(k), np.full(k, 1 / k)
         single, permanent = sf.Uniform(domain, first), sf.Uniform(domain, lifetime)
-        mechanisms: list[Any] = [sf.design(single, lifetime=permanent, max_bits=bits) for bits in (None, "short")]
+        mechanisms: list[Any] = [sf.design(single, lifetime=permanent, max_bits=bits) for bits in ("short", SHORT_BITS)]
         others = published(k, first, lifetime)
         bounds = best_variances(single, permanent)
         for number, (waves, bound) in enumerate(zip((1, MEAN_WAVES), bounds, strict=True)):
@@ -128,6 +137,23 @@ def policies(quick: bool) -> None:
             theirs = [(other.variance(1 / k), other.mean_variance(1 / k, MEAN_WAVES))[number] for other in others]
             ratios = [1.0, *(k * variance / ours[number] for variance in theirs)]
             row(name, f"{first:g}, {lifetime:g}", label, *(f"{ratio:.3f}" for ratio in ratios))
+    print()
+
+
+def schedules(quick: bool) -> None:
+    """Print the variance of counts of a binary status over many waves, at one level for all reports of a person."""
+    del quick
+    print("## Schedules\n")
+    print("Variance of one person's contribution to the count of a wave, status 0, ε = 1 for all reports.\n")
+    header(
+        "waves", "dyadic, 1 change: mean", "greatest", "dyadic, 3 changes: mean", "greatest", "once, in a random wave"
+    )
+    for waves in (8, 32, 128, 512, 1024, 4096):
+        cells = []
+        for changes in (2, 4):  # the first value counts as a change from 0
+            variances = [Dyadic(waves, changes, 1.0).variance(wave, 0) for wave in range(1, waves + 1)]
+            cells += [f"{np.mean(variances):.0f}", f"{max(variances):.0f}"]
+        row(waves, *cells, f"{one_wave_variance(waves, 1.0, 0):.0f}")
     print()
 
 

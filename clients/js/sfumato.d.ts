@@ -1,10 +1,11 @@
 /** The types of `sfumato.js`: first its exports, then documents and results, last internal types. */
 
 /**
- * Open the collection at an address: fetch it, check it, and compute what a reply reveals.
+ * Open the collection at an address: fetch it, check it, and compute what a reply reveals. With `start`, the hash of
+ * the mechanism must begin with it.
  * Rejects with an error whose `name` states the reason; docs/browser-client.md lists the names.
  */
-export declare function openCollection(address: string): Promise<Collection>
+export declare function openCollection(address: string, start?: string): Promise<Collection>
 
 /** Return all answers that this browser profile stores for pages of this origin. */
 export declare function answers(): Promise<Answer[]>
@@ -33,6 +34,15 @@ export declare function readLevel(value: any): number
  */
 export declare function bitDraws(auxiliary: (width: number) => bigint, layout: Layout, frame: Uint8Array): Decisions
 
+/** Read a cyclic design from its document. */
+export declare function readDesign(document: any): Design
+
+/** Return the positions of the least of `among` keys of SplitMix64, ascending, which are the sets of nested cyclic designs. */
+export declare function leastKeys(seed: bigint, first: number, among: number, size: number): number[]
+
+/** Return the weights over 2^62 of geometric noise, by its distance from 0; the last one is that of a whole tail. */
+export declare function noiseOf(ratio: bigint, last: number): bigint[]
+
 // -- documents and results ---------------------------------------------------------------------------------
 
 /** A collection as the collector describes it, with methods to answer it. */
@@ -51,12 +61,16 @@ export interface Collection {
   mechanism_hash: string
   /** Document of the policy. */
   policy: any
+  /** The schedule of a collection that asks again; null if it asks once. */
+  waves?: Waves | null
+  /** Greatest number of permanent answers that this browser draws, if the collection has waves. */
+  most?: number
   /** Absolute URL of the collection. */
   url: string
   domain: Domain
   /** What a reply reveals. `openCollection` rejects a mechanism that violates the policy. */
   disclosure: Disclosure
-  /** Return the answer that this browser profile gave to this collection, if any. */
+  /** Return the answer that this browser profile gave to this collection, if any; with waves, that of the current wave. */
   answered(): Promise<Answer | undefined>
   /** Return whether another collection asks the same question with the same mechanism. */
   asksAs(other: Collection): boolean
@@ -71,12 +85,32 @@ export interface Collection {
    * Draw a report once, store it, and send it now or later, with the key or token that the collection requires.
    * If a report is already stored, send that one instead, whatever the value is; the value may then be left out. `repeated`
    * states whether that happened.
+   *
+   * With waves, it answers the current wave. A value draws a permanent answer once, which is stored before a report about it is
+   * drawn. Every wave draws a new report, which is stored before it is sent. When `most` permanent answers are stored, the
+   * browser keeps answering from memory, whatever the value is.
    */
   answer(value?: any, token?: string): Promise<Answer & { repeated: boolean }>
 }
 
+/** The schedule of a collection that asks again. Times are seconds since 1970. */
+export interface Waves {
+  /** Number of waves. */
+  count: number
+  /** Length of a wave in days; null if an administrator opens each wave. */
+  days: number | null
+  /** Time at which the first wave starts. */
+  start: number
+  /** Number of the current wave, from 0; null before the first and after the last one. */
+  current: number | null
+  /** Time at which the next wave starts, or the last one ends; null if an administrator decides. */
+  next: number | null
+}
+
 /** What a reply reveals, computed from the law of the mechanism that draws it. */
 export interface Disclosure {
+  /** What all replies about one unchanged value reveal together, if the mechanism keeps permanent answers. */
+  lifetime?: Disclosure
   /** Probability that the best guess of the answer from the reply is correct, if all answers are equally likely. */
   guess: number
   /** Probability that a guess without the reply is correct. */
@@ -96,16 +130,22 @@ export interface Disclosure {
 
 /** The stored record of an answer. It never contains the value. */
 export interface Answer {
-  /** Address of the collection. */
+  /** Address of the collection; that of a wave ends in # and its number. */
   collection: string
+  /** Number of the wave. */
+  wave?: number
   /** Hash of the mechanism. */
   mechanism: string
-  /** The policy, as JSON. */
+  /** The policy, as JSON; that of permanent answers is the lifetime policy. */
   policy: string
   /** The report as it is sent, as JSON. */
   report: string
   batch: string
-  state: "waiting" | "sent" | "refused"
+  /** `kept` for the record of permanent answers, which are not sent; it has no report. */
+  state: "waiting" | "sent" | "refused" | "kept"
+  kept?: Kept[]
+  /** Greatest number of permanent answers. */
+  most?: number
   /** The collector's reason, if it rejected the report. */
   problem?: { reason: string; message: string }
   /** Key or one-time token, deleted when the report is sent. */
@@ -136,6 +176,26 @@ export interface Mechanism {
   layoutOf(x: number): Layout
   sample: Sample
   law: Law
+  /** The permanent answers of a memoized mechanism, and reports about them. */
+  memory?: Memory
+}
+
+/** Permanent answers, and reports about them. */
+export interface Memory {
+  /** Law of a permanent answer. */
+  law: Law
+  /** Policy of all reports about one permanent answer, without the domain. */
+  lifetime: any
+  /** Greatest number of permanent answers. */
+  most: number
+  /** Number of waves after which every device draws a new permanent answer; null without a schedule. */
+  every: number | null
+  /** Draw a permanent answer; `earlier` is the first one of the same person. */
+  draw(x: number, draws: Decisions, earlier?: bigint): bigint
+  /** Return the number under which the permanent answer of a value is stored. */
+  keyOf(x: number, earlier: bigint): number
+  /** Draw a report about a permanent answer. */
+  report(answer: bigint, draws: Decisions): bigint
 }
 
 /** The bits of a frame that the decisions of a mechanism read (docs/words-to-decisions.md). */
@@ -227,6 +287,25 @@ export interface Limits {
   of?(axes: number[], pair: [number[], number[]]): number
 }
 
+/** A stored permanent answer, under a salted hash of the value or of the time. */
+export interface Kept {
+  salt: string
+  key: string
+  answer: string
+}
+
+/** A mechanism that hides values within parts. */
+export interface Parted extends Sample {
+  law: Law
+  parts: Part[]
+  partOf(x: number): number
+  layoutOf?(x: number): number
+  /** Return the report within its part, or -1 if it reveals the value, and a value of the part. */
+  split(report: bigint): [bigint, number]
+  /** Return the report of a mechanism from that of a part, to which the value belongs. */
+  join(report: bigint, x: number): bigint
+}
+
 /** A mechanism for the values of one part. */
 export interface Part extends Sample {
   levels: TwoLevels
@@ -236,6 +315,12 @@ export interface Part extends Sample {
   bits: number
   /** Parts of different shapes have different layouts. */
   shape: string
+  /** Number of values of every set, if the sets are all subsets of this size, else 0. */
+  size: number
+  /** Number of permanent answers, key and further draws of a mechanism whose values share answers. */
+  answers?: number
+  keyOf?(x: number, earlier: bigint): number
+  again?(x: number, draws: Decisions, earlier?: bigint): bigint
 }
 
 /** A mechanism for one coordinate of a product; its reports are indices. */
@@ -246,7 +331,7 @@ export interface Factor extends Sample {
 }
 
 /** Creates a mechanism over k values from its parameters. With several layouts, `layoutOf` returns the index of a value's layout. */
-export type Maker<T = Sample & { law: Law; layoutOf?(x: number): number }> = (parameters: any, k: number, sizes?: number[]) => T
+export type Maker<T = Sample & { law: Law; layoutOf?(x: number): number; memory?: Memory }> = (parameters: any, k: number, sizes?: number[]) => T
 
 /** A set with one bit per element: its coin and its size (evaluated when needed), and an element whose bit is forced. */
 export type Group = [set: Uint8Array, coin: () => bigint, size: () => number, at: number, bit?: number]

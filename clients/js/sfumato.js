@@ -1,5 +1,5 @@
 // The browser client of Sfumato: docs/browser-client.md, docs/words-to-decisions.md.
-/** @import {Answer, Collection, Component, Decisions, Design, Disclosure, Domain, Factor, Fraction, Group, Law, Layout, Limits, Maker, Mechanism, Part, Sample, TwoLevels} from "./sfumato.js" */
+/** @import {Answer, Collection, Component, Decisions, Design, Disclosure, Domain, Factor, Fraction, Group, Kept, Law, Layout, Limits, Maker, Mechanism, Memory, Part, Parted, Sample, TwoLevels} from "./sfumato.js" */
 
 const ONE = 1n << 64n, TOTAL = 1n << 62n
 /** Tolerance of comparisons. Doubles are accurate to 1e-14, and no draw depends on them. */
@@ -51,20 +51,22 @@ export function bitDraws(auxiliary, layout, frame) {
 		if (!positions) return [auxiliary(width), width]
 		return [positions.reduce((sum, at) => sum * 2n + BigInt((frame[at >>> 3] >> (at & 7)) & 1), 0n), positions.length]
 	}
+	/** Draws an integer below m. */
+	const uniform = (m = 0n) => {
+		let [value, width] = bits(m > 2n ** 32n ? 64 : 32)
+		const whole = 1n << BigInt(width)
+		if (m > whole) refuse("a field", `have enough bits to choose among ${m}`, width)
+		while ((value * m) % whole < whole % m) value = auxiliary(width)
+		return (value * m) / whole
+	}
 	return {
 		bernoulli(n, d) {
-			if (d & (d - 1n)) return this.below(d) < n
+			if (d & (d - 1n)) return uniform(d) < n
 			const width = d.toString(2).length - 1, [value, read] = bits(Math.min(width, 64))
 			const high = n >> BigInt(width - read), low = BigInt.asUintN(width - read, n)
 			return value === high ? low > 0n && auxiliary(width - read) < low : value < high
 		},
-		below(m) {
-			let [value, width] = bits(32)
-			const among = BigInt(m), whole = 1n << BigInt(width)
-			if (among > whole) refuse("a field", `have enough bits to choose among ${m}`, width)
-			while ((value * among) % whole < whole % among) value = auxiliary(width)
-			return Number((value * among) / whole)
-		},
+		below: (m) => Number(uniform(BigInt(m))),
 	}
 }
 
@@ -376,7 +378,7 @@ function keyOf(seed = 0n, i = 0) {
 }
 
 /** Returns the positions of the least of `among` keys, ascending. Sorting is stable, so the first of equal keys is less. */
-function leastKeys(seed = 0n, first = 0, among = 0, size = 0) {
+export function leastKeys(seed = 0n, first = 0, among = 0, size = 0) {
 	const keys = indices(among).map((i) => keyOf(seed, first + i))
 	return indices(among).sort((i, j) => (keys[i] < keys[j] ? -1 : +(keys[i] > keys[j]))).slice(0, size).sort((i, j) => i - j)
 }
@@ -423,7 +425,7 @@ function only(document, keys = "") {
 }
 
 /** Reads a design. Privacy needs `size` different residues in every base block; the rest serves the estimate. @param {any} document */
-function readDesign(document) {
+export function readDesign(document) {
 	const derive = named(DESIGNS, document?.kind, "the kind of a design"), prime = number(document.prime, MANY_OUTPUTS, 2)
 	for (let divisor = 2; divisor ** 2 <= prime; divisor++) if (prime % divisor === 0) refuse("prime", "be a prime number", prime)
 	const design = derive(document, prime), { modulus, size, base } = design
@@ -441,8 +443,8 @@ const emptyShifts = (sets, v = 0, k = 0) => BigInt(total(sets.flatMap((set) => A
 const withLaw = (law, sample) => Object.assign(sample, { law })
 
 /** @param {TwoLevels} levels @param {Sample} sample @returns {Part} */
-const part = (levels, sample, k = 0, outputs = 0n, bits = bitsFor(outputs), shape = "") =>
-	Object.assign(sample, { levels, outputs, bits, shape, law: lawOfOne(levels, k) })
+const part = (levels, sample, k = 0, outputs = 0n, bits = bitsFor(outputs), shape = "", size = 0) =>
+	Object.assign(sample, { levels, outputs, bits, shape, size, law: lawOfOne(levels, k) })
 
 /** Mechanisms of parts; the value -1 may be revealed. @type {Record<string, Maker<Part>>} */
 const PARTS = {
@@ -451,7 +453,7 @@ const PARTS = {
 		const mechanism = part(levels, (x, draws) => {
 			const truthful = draws.bernoulli(keep, ONE), other = draws.below(k)
 			return BigInt(truthful ? x : other)
-		}, k, BigInt(k))
+		}, k, BigInt(k), bitsFor(BigInt(k)), "", 1)
 		if (k <= MANY_COLUMNS) mechanism.law.columns = withColumns(k, k, (x, y) => (x === y ? levels.high : levels.low)).columns
 		return mechanism
 	},
@@ -495,7 +497,7 @@ const PARTS = {
 			const forced = draws.bernoulli(keep, ONE), set = new Uint8Array(k)
 			choose(draws, planes, [[set, () => coin, () => size, forced ? x : -1]])
 			return forced && x < 0 ? -1n : asNumber(set)
-		}, k, 0n, k, `${k} ${planes}`)
+		}, k, 0n, k, `${k} ${planes}`, size)
 	},
 }
 
@@ -514,17 +516,25 @@ function parted(parts, partOf, places) {
 		return outputs - part.outputs
 	})
 	const shapes = [...new Set(parts.map(({ shape }) => shape))], index = parts.every((part) => part.outputs)
-	const sample = /** @type {Sample} */ ((x, draws) => {
-		const at = partOf[x], report = parts[at](places[x], draws), open = report < 0
-		const position = places.slice(0, x).filter((place) => place < 0).length
+	const revealed = indices(places.length).filter((x) => places[x] < 0)
+	const join = (report = 0n, x = 0) => {
+		const at = partOf[x], open = report < 0, position = revealed.indexOf(x)
 		if (index) return open ? outputs + BigInt(position) : offsets[at] + report
 		return (BigInt(open ? parts.length + position : at) << BigInt(body)) | (open ? 0n : report)
-	})
+	}
+	/** @type {Parted["split"]} */
+	const split = (report) => {
+		const head = index ? offsets.filter((offset) => offset <= report).length - 1 : Number(report >> BigInt(body))
+		const x = revealed[index ? Number(report - outputs) : head - parts.length]
+		if (x !== undefined) return [-1n, x]
+		return [index ? report - offsets[head] : BigInt.asUintN(body, report), places.findIndex((place, x) => place >= 0 && partOf[x] === head)]
+	}
+	const sample = /** @type {Sample} */ ((x, draws) => join(parts[partOf[x]](places[x], draws), x))
 	const law = lawOfParts(parts.map(({ levels }) => levels), partOf, places)
-	return Object.assign(sample, { law, layoutOf: (x = 0) => shapes.indexOf(parts[partOf[x]].shape) })
+	return Object.assign(sample, { law, parts, join, split, partOf: (x = 0) => partOf[x], layoutOf: (x = 0) => shapes.indexOf(parts[partOf[x]].shape) })
 }
 
-/** Hides the sensitive values in one part. @param {string} name @returns {Maker} */
+/** Hides the sensitive values in one part. @param {string} name @returns {Maker<Parted>} */
 const highLow = (name) => ({ sensitive: list, ...p }, k) => {
 	const hidden = sensitive(list, k), places = indices(k).map((x) => hidden.get(x) ?? -1)
 	// Subsets of size 1 are reported as indices.
@@ -636,7 +646,7 @@ function sampledParts(p, _, sizes = []) {
 }
 
 /** Weights over 2^62 of geometric noise, by its distance from 0; the last one is that of a whole tail. */
-function noiseOf(ratio = 0n, last = 0) {
+export function noiseOf(ratio = 0n, last = 0) {
 	const from = (center = 0n) => {
 		const weights = [center]
 		let left = TOTAL - center
@@ -656,12 +666,133 @@ function noiseOf(ratio = 0n, last = 0) {
 /** Reports one bit per value. @param {number} k @param {Law} law @param {(x: number, i: number) => bigint} odds */
 const unary = (k, law, odds) => withLaw(law, (x, draws) => asNumber(Uint8Array.from(indices(k), (i) => +draws.bernoulli(odds(x, i), ONE))))
 
+/** Hides values within blocks. @type {Maker<Parted>} */
+function block(p, k) {
+	const { block, places, members, blocks } = blocksOf(p.blocks, k)
+	const kinds = each(p.kinds, ({ mechanism, size, parameters }) => named(PARTS, mechanism)(parameters, number(size, k, 1)))
+	return parted(each(p.kind, (kind, j) => {
+		number(p.kinds[kind].size, members[j].length, members[j].length)
+		return kinds[kind]
+	}, blocks), block, places)
+}
+
+/** Draws a hash function, then the bucket of the value or another one. @type {Maker<Part>} */
+function localHashing(p, k) {
+	only(p, "epsilon buckets threshold")
+	const keep = integer(p.threshold), g = number(p.buckets, 2 ** 15, 2), m = indices(32).find((m) => g ** m >= k) ?? 32, hashes = number(g ** m, 2 ** 31)
+	for (let divisor = 2; divisor ** 2 <= g; divisor++) if (g % divisor === 0) refuse("buckets", "be a prime number", g)
+	const bucket = (a = 0, x = 0) => {
+		let sum = 0
+		for (; a && x; a = Math.floor(a / g), x = Math.floor(x / g)) sum += (a % g) * (x % g)
+		return sum % g
+	}
+	// Bounds if there are many sets.
+	const few = k * hashes <= MANY_OUTPUTS
+	const rows = (/** @type {ArrayLike<number>} */ weights) => indices(few ? hashes : 0).map((a) => {
+		const row = new Float64Array(g)
+		for (let x = 0; x < k; x++) row[bucket(a, x)] += weights[x]
+		return row
+	})
+	const sizes = rows(new Uint8Array(k).fill(1)), empty = total(sizes.map((row) => row.filter((size) => !size).length))
+	/** @type {TwoLevels["extremes"]} */
+	const extremes = (weights, more) => (few ? extremesOf(rows(weights).map((row, a) => [row, sizes[a]]), k, more) : [0, total(weights)])
+	const draw = (a = 0, x = 0, /** @type {Decisions} */ draws) => BigInt(a) * BigInt(g) + BigInt(draws.bernoulli(keep, ONE) ? bucket(a, x) : draws.below(g))
+	const outputs = BigInt(hashes) * BigInt(g), hashOf = (earlier = 0n) => Number(earlier / BigInt(g))
+	return Object.assign(part(mixture(keep, [1n, BigInt(g)], extremes, BigInt(empty), outputs), (x, draws) => draw(draws.below(hashes), x, draws), k, outputs), {
+		answers: Math.min(g, k),
+		keyOf: (x = 0, earlier = 0n) => bucket(hashOf(earlier), x),
+		again: (x = 0, /** @type {Decisions} */ draws, earlier = 0n) => draw(hashOf(earlier), x, draws),
+	})
+}
+
+/** Mechanisms that can be memoized. @type {Record<string, Maker<Part | Parted>>} */
+const MEMORIES = {
+	...PARTS,
+	"local-hashing": localHashing,
+	block,
+	"utility-optimized-rr": highLow("randomized-response"),
+	"high-low-hadamard": highLow("hadamard-response"),
+	"high-low-subset": highLow("subset-selection"),
+	"high-low-cyclic": highLow("cyclic-design"),
+}
+
+/** The parameters of reports that do not depend on the value within its part. @param {any} p */
+const blankOf = ({ kinds, ...p }) => (kinds
+	? { ...p, kinds: kinds.map((/** @type {any} */ kind) => (kind.size > 1 ? { ...kind, parameters: blankOf(kind.parameters) } : kind)) }
+	: { ...p, threshold: 0 })
+
+/** What the mechanisms of one report and of permanent answers share: everything but levels, and sizes of sets. @param {any} p @returns {any} */
+const setsOf = ({ epsilon, threshold, size, coin, planes, kinds, kind, ...p }) =>
+	[p, kind?.map((/** @type {number} */ i) => [kinds[i].mechanism, kinds[i].size, setsOf(kinds[i].parameters)])]
+
+/** Tables: a row of one report is the permanent row with probability n/d, and otherwise a row that all values share. @param {any} p */
+function memoizedTables(p, k = 0) {
+	const [single, permanent] = [p.single, p.permanent].map((parameters) => table(parameters, k))
+	if (p.response) return memoizedResponse(p, single, permanent, k)
+	const [[n, d]] = each(p.keep, (odds) => each(odds, (part) => integer(part, 2n ** 22n), 2), 1)
+	const [ones, answers] = [p.single, p.permanent].map(({ weights }) => weights.map((/** @type {any[]} */ row) => row.map(BigInt)))
+	const shared = n < d ? ones[0].map((/** @type {bigint} */ one, y = 0) => (d * one - n * answers[0][y]) / (d - n)) : answers[0]
+	const blank = table({ total_bits: 62, weights: [shared.map(String)] }, 1)
+	const mixed = n <= d && ones.every((/** @type {bigint[]} */ row, x = 0) => row.every((one, y) => d * one === n * answers[x][y] + (d - n) * shared[y]))
+	if (!mixed || single.outputs !== permanent.outputs) refuse("the table of one report", "be the permanent table mixed with a row that all values share", p.keep)
+	return { single, permanent, report: (answer = 0n, /** @type {Decisions} */ draws) => (n === d || (n && draws.bernoulli(n, d)) ? answer : blank(0, draws)) }
+}
+
+/** Tables with a third one, which draws a report from the row of the permanent answer. @param {any} p @param {Factor} single @param {Factor} permanent */
+function memoizedResponse(p, single, permanent, k = 0) {
+	const middle = Number(permanent.outputs), response = table(p.response, middle)
+	const [ones, answers, reports] = [p.single, p.permanent, p.response].map(({ weights }) => weights.map((/** @type {any[]} */ row) => row.map(BigInt)))
+	const exact = indices(k).every((x) => indices(Number(single.outputs)).every((y) => ones[x][y] * TOTAL === reports.reduce((/** @type {bigint} */ sum, /** @type {bigint[]} */ row, z = 0) => sum + answers[x][z] * row[y], 0n)))
+	if (!exact || response.outputs !== single.outputs || p.keep.length) refuse("the table of one report", "be the product of the permanent table and the response", p.keep)
+	return { single, permanent, report: (answer = 0n, /** @type {Decisions} */ draws) => response(Number(answer), draws) }
+}
+
+/** Draws a permanent answer, then a report about it. @type {Maker<Sample & { law: Law, memory: Memory }>} */
+function memoized(p, k) {
+	only(p, `mechanism single permanent keep lifetime max_changes refresh_every${p.mechanism === "table" ? " response" : ""}`)
+	const limit = p.max_changes === null ? Infinity : number(p.max_changes, 2 ** 31, 0) + 1, every = p.refresh_every && number(p.refresh_every, 2 ** 31, 1)
+	const { single, permanent, report } = p.mechanism === "table" ? memoizedTables(p, k) : memoizedSets(p, k)
+	const { answers = k, keyOf = (x = 0) => x, again = permanent } = /** @type {Part} */ (permanent)
+	return Object.assign(withLaw(single.law, (x, draws) => report(permanent(x, draws), draws)), {
+		memory: { law: permanent.law, lifetime: p.lifetime, report, every, keyOf, most: every ? limit : Math.min(limit, answers),
+			draw: (x = 0, /** @type {Decisions} */ draws, /** @type {bigint | undefined} */ earlier) => (earlier === undefined ? permanent : again)(x, draws, earlier) },
+	})
+}
+
+/** Mechanisms of sets: one report has the law of the single mechanism if ρ is the quotient of the thresholds. @param {any} p */
+function memoizedSets(p, k = 0) {
+	const make = named(MEMORIES, p.mechanism), all = [p.single, p.permanent, blankOf(p.single)].map((parameters) => make(parameters, k))
+	const [single, permanent, blank] = all.map((one) => ("split" in one ? one : Object.assign(one, /** @type {Omit<Parted, "law">} */ ({
+		parts: [one], partOf: () => 0, split: (report) => [report, 0], join: (report) => report,
+	}))))
+	if (JSON.stringify(setsOf(p.single)) !== JSON.stringify(setsOf(p.permanent))) refuse("the permanent mechanism", "have the sets of the mechanism of one report", p.permanent)
+	const keep = each(p.keep, (odds, i) => {
+		const [n, d] = each(odds, (part) => integer(part), 2), [one, all] = [single.parts[i], permanent.parts[i]]
+		const [from, to] = all.levels.keep ? [one.levels.keep, all.levels.keep] : [1n, 1n]
+		return from === n && to === d && n <= d && one.levels.keep <= all.levels.keep && all.size <= one.size ? [n, d]
+			: refuse("keep", "be the quotients of the thresholds, for permanent sets that are not larger", odds)
+	}, single.parts.length)
+	return { single, permanent, report: (answer = 0n, /** @type {Decisions} */ draws) => {
+		const [inner, x] = permanent.split(answer), at = permanent.partOf(x), [n, d] = keep[at], { size, bits } = single.parts[at]
+		if (n !== d && !(n && draws.bernoulli(n, d))) return blank(x, draws)
+		// A permanent set that is smaller than that of a report grows by random members.
+		let set = permanent.parts[at].outputs && !single.parts[at].outputs && inner >= 0n ? 1n << inner : inner
+		for (let left = inner < 0n ? 0 : size - permanent.parts[at].size; left > 0; left--) {
+			const absent = indices(bits).filter((i) => !((set >> BigInt(i)) & 1n))
+			set |= 1n << BigInt(absent[draws.below(absent.length)])
+		}
+		return single.join(set, x)
+	} }
+}
+
 /** @type {Record<string, Maker>} */
 const MECHANISMS = {
 	...PARTS,
 	table,
 	product,
 	"sampled-parts": sampledParts,
+	"local-hashing": localHashing,
+	memoized,
 	"binary-optimal": table,
 	"prior-binary": table,
 	"prior-symmetric": table,
@@ -702,14 +833,7 @@ const MECHANISMS = {
 		const own = integer(p.own), other = integer(p.other, ONE - 1n), harmless = integer(p.harmless)
 		return unary(k, lawOfBits(own, other, harmless, k, hidden.size, (x) => hidden.has(x)), (x, i) => (hidden.has(i) ? (i === x ? own : other) : i === x ? harmless : 0n))
 	},
-	block: (p, k) => {
-		const { block, places, members, blocks } = blocksOf(p.blocks, k)
-		const kinds = each(p.kinds, ({ mechanism, size, parameters }) => named(PARTS, mechanism)(parameters, number(size, k, 1)))
-		return parted(each(p.kind, (kind, j) => {
-			number(p.kinds[kind].size, members[j].length, members[j].length)
-			return kinds[kind]
-		}, blocks), block, places)
-	},
+	block,
 	"composed-subsets": (p, k) => {
 		const { block, blocks, members } = blocksOf(p.blocks, k), { planes, keep, coins } = lanesOf(p, 2)
 		const sizes = each(p.sizes, (size, i) => number(size, (i ? blocks : k) - 1, 1), 2)
@@ -909,13 +1033,16 @@ function canonical(document) {
 	return `{${Object.keys(document).sort().map((key) => `${canonical(key)}:${canonical(document[key])}`)}}`
 }
 
+/** The SHA-256 hash of a string, as hex digits. */
+const digest = async (text = "") => hex(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))))
+
 /** Reads a mechanism from its spec. @param {any} spec @returns {Mechanism} */
 export function readMechanism(spec) {
 	const make = named(MECHANISMS, spec.mechanism), layouts = [spec.layout].flat()
 	if (spec.version !== 1) refuse(`the version of ${spec.mechanism}`, "be 1", spec.version, "UnknownSpec")
 	layouts.forEach(checkLayout)
 	const domain = readDomain(spec.domain), sample = make(spec.parameters, domain.size, domain.sizes)
-	return { ...spec.report, domain, sample, law: sample.law, layoutOf: (x) => layouts[sample.layoutOf?.(x) ?? 0] }
+	return { ...spec.report, domain, sample, law: sample.law, memory: sample.memory, layoutOf: (x) => layouts[sample.layoutOf?.(x) ?? 0] }
 }
 
 // -- what reports reveal, and whether a mechanism obeys a policy --
@@ -1111,13 +1238,15 @@ function obeys(mechanism, document) {
 /** Computes what reports reveal; throws PolicyViolated if the mechanism violates the policy.
  * @param {Mechanism} mechanism @param {any} document of the policy @returns {Disclosure} */
 export function disclose(mechanism, document) {
-	const { domain: { size }, law } = mechanism, [n, d] = [law.greatest[0], law.greatest[1] * BigInt(size)]
+	const { domain: { size }, law, memory } = mechanism, [n, d] = [law.greatest[0], law.greatest[1] * BigInt(size)]
 	// 1 only if it is exactly 1.
 	const guess = n === d ? 1 : Math.min(Number((n << 80n) / d) / 2 ** 80, 1 - 2 ** -53)
+	const lifetime = memory && disclose({ ...mechanism, law: memory.law, memory: undefined }, { ...document, policy: memory.lifetime })
 	return {
 		guess,
 		chance: 1 / size,
-		proved: obeys(mechanism, document),
+		proved: obeys(mechanism, document) && lifetime?.proved !== false,
+		lifetime,
 		levels(groupOf = () => 0, same = true) {
 			const { chosen, of } = representatives(size, law.classOf, groupOf), levels = new Map(), groups = new Map()
 			for (const x of chosen) groups.set(groupOf(x), [...(groups.get(groupOf(x)) ?? []), x])
@@ -1147,12 +1276,12 @@ export function disclose(mechanism, document) {
 export const serialise = ({ bits }, report) =>
 	Uint8Array.from(indices(Math.ceil(bits / 8)), (i) => Number(BigInt.asUintN(8, report >> BigInt(8 * i))))
 
+/** Decisions from secure random bits. @param {Layout} layout */
+const secureDraws = (layout) =>
+	bitDraws((width) => BigInt.asUintN(width, BigInt(`0x${hex(randomBytes(8))}`)), layout, randomBytes(layout.frame_bits / 8))
+
 /** Draws a report of the value with index x. @param {Mechanism} mechanism @param {number} x */
-export function privatize(mechanism, x) {
-	const layout = mechanism.layoutOf(x), frame = randomBytes(layout.frame_bits / 8)
-	const auxiliary = (width = 0) => BigInt.asUintN(width, BigInt(`0x${hex(randomBytes(8))}`))
-	return mechanism.sample(x, bitDraws(auxiliary, layout, frame))
-}
+export const privatize = (mechanism, x) => mechanism.sample(x, secureDraws(mechanism.layoutOf(x)))
 
 /** Reads all records, and stores the one that `change` returns; resolves when it is on disk. @param {(all: any[]) => any} [change] @returns {Promise<any>} */
 const records = (change) => new Promise((resolve, reject) => {
@@ -1161,7 +1290,13 @@ const records = (change) => new Promise((resolve, reject) => {
 	opening.onerror = () => reject(opening.error)
 	opening.onsuccess = () => {
 		const database = opening.result
-		const transaction = database.transaction("answers", "readwrite", { durability: "strict" })
+		/** @type {IDBTransaction} */
+		let transaction
+		try {
+			transaction = database.transaction("answers", "readwrite", { durability: "strict" })
+		} catch (error) {
+			return database.close(), reject(error)
+		}
 		const store = transaction.objectStore("answers"), request = store.getAll()
 		request.onsuccess = () => {
 			const changed = change?.(request.result)
@@ -1176,18 +1311,19 @@ const records = (change) => new Promise((resolve, reject) => {
 export const answers = () => records()
 
 /** Sends the waiting answers; resolves to the number still waiting. @returns {Promise<number>} */
-export const flush = async () => await navigator.locks.request("sfumato", async () => {
+export const flush = async () => await alone(async () => {
 	let waiting = 0
-	for (const { collection, batch, report, state, token } of await answers()) {
+	for (const { collection, batch, report, state, token, wave } of await answers()) {
 		if (state !== "waiting") continue
-		const headers = { "Content-Type": "application/json", ...(token && { Authorization: `Bearer ${token}` }) }
-		const body = `{"batch":"${batch}","report":${report}}`, signal = AbortSignal.timeout(3e4)
+		const address = collection.split("#")[0], headers = { "Content-Type": "application/json", "Idempotency-Key": batch, ...(token && { Authorization: `Bearer ${token}` }) }
+		const body = `{"batch":"${batch}",${wave === undefined ? "" : `"wave":${wave},`}"report":${report}}`, signal = AbortSignal.timeout(3e4)
 		try {
-			const response = await fetch(`${collection}/reports`, { method: "POST", headers, body, signal, credentials: "omit" })
+			const response = await fetch(`${address}/reports`, { method: "POST", headers, body, signal, credentials: "omit" })
 			const { batch: counted, error } = await response.json()
-			// Retry if the collector is busy, or if a proxy answered in its place.
-			if (/408|429|5../.test(`${response.status}`) || (counted !== batch && !error)) throw error
-			const outcome = error ? { state: "refused", problem: error } : { state: "sent" }
+			// Only a rejection that names this batch and its collection comes from the collector: a proxy may answer in its place, with any JSON.
+			const rejected = error?.batch === batch && address.endsWith(`/${error.collection}`)
+			if (/408|429|5../.test(`${response.status}`) || (counted !== batch && !rejected)) throw error
+			const outcome = rejected ? { state: "refused", problem: error } : { state: "sent" }
 			await records((all) => ({ ...all.find((known) => known.collection === collection), token: undefined, ...outcome }))
 		} catch {
 			waiting++
@@ -1198,60 +1334,94 @@ export const flush = async () => await navigator.locks.request("sfumato", async 
 	return waiting
 })
 
+/** Runs work in one tab at a time; without Web Locks two tabs may send the same batch, which the collector counts once. @param {() => Promise<number>} work @returns {Promise<number>} */
+const alone = async (work) => (navigator.locks ? await navigator.locks.request("sfumato", work) : await work())
+
 let timer = 0
 const soon = () => void flush().catch(() => 0)
 
-/** Opens the collection at an address. @param {string} address @returns {Promise<Collection>} */
-export async function openCollection(address) {
+/** Opens the collection at an address; `start` is the begin of the hash of its mechanism, from a link. @param {string} address @returns {Promise<Collection>} */
+export async function openCollection(address, start = "") {
 	const url = new URL(address, location.href).href
 	const response = await fetch(url, { credentials: "omit" }), json = await response.text()
 	if (!response.ok) refuse("the collection", "exist at this address", json, "NotFound")
 	const document = JSON.parse(json), { smechanism, spolicy } = marked(json)
-	const { id, state, submission, mechanism_hash, title, previous } = document
+	const { id, state, submission, mechanism_hash, title, previous, waves } = document
 	// Answers are stored by address: another spelling of it would allow a second draw.
 	if (/[%?#]/.test(url) || !url.endsWith(`/v1/collections/${id}`)) refuse("the address", `end in /v1/collections/${id}`, url)
-	const bytes = new TextEncoder().encode(canonical(smechanism))
-	const hash = hex(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)))
+	const hash = await digest(canonical(smechanism))
 	if (hash !== mechanism_hash) refuse("mechanism_hash", `be ${hash}`, mechanism_hash, "HashMismatch")
+	if (!hash.startsWith(start)) refuse("mechanism_hash", `begin with ${start}, as in the link`, hash, "HashMismatch")
 	if (canonical(smechanism.sdomain) !== canonical(spolicy.sdomain)) refuse("the policy", "have the mechanism's domain", document.policy.domain)
-	const mechanism = readMechanism(document.mechanism), { domain, encoding } = mechanism
+	const mechanism = readMechanism(document.mechanism), { domain, encoding, memory } = mechanism, wave = waves?.current ?? undefined
+	if (waves && !memory) refuse("the mechanism", "be memoized, because the collection has waves", document.mechanism.mechanism)
 	const version = versionBefore({ id, url, previous }), question = questionOf(title)
 	/** The answer to this collection. @param {any[]} all @returns {Answer | undefined} */
-	const current = (all) => all.find(({ collection }) => collection === url)
+	const current = (all) => all.find(({ collection }) => collection === (waves ? `${url}#${wave}` : url))
 	/** Whether another collection or version asks the same question. */
 	const same = (collection = "", title = "", before = "") => collection !== url &&
 		((question && title === question) || collection === version || before === url)
 	const values = `{"domain":${canonical(spolicy.sdomain)},`
 	/** Answers to the same question about the same values. @param {any[]} all @returns {Answer[]} */
-	const related = (all) => all.filter((known) => same(known.collection, known.question, known.previous) && known.policy.startsWith(values))
-	/** The answer to the same question by the same mechanism. @param {any[]} all @returns {Answer | undefined} */
-	const reusable = (all) => related(all).find((known) => known.mechanism === hash)
+	const related = (all) => all.filter((known) => same(known.collection.split("#")[0], known.question, known.previous) && known.policy.startsWith(values))
+	/** The answer to the same question by the same mechanism; every wave draws a new report. @param {any[]} all @returns {Answer | undefined} */
+	const reusable = (all) => (waves ? undefined : related(all).find((known) => known.mechanism === hash && known.report))
+	/** The part of a record that does not depend on the report. */
+	const about = { collection: url, mechanism: hash, policy: canonical(spolicy), question, previous: version }
+	/** The report as it is sent. */
+	const written = (report = 0n) => (encoding === "index" ? `${report}` : `"${hex(serialise(mechanism, report))}"`)
+	/** Permanent answers to this question; collections that ask it at other times, on a schedule, share none. @param {any[]} all @returns {Kept[]} */
+	const kept = (all) => all.filter((known) => known.kept && known.mechanism === hash && (known.collection === url || (!memory?.every && related([known]).length))).flatMap((known) => known.kept)
+	/** Greatest number of permanent answers; the first one fixes it. @param {any[]} all */
+	const most = (all) => all.find(({ collection }) => collection === url)?.most ?? Math.min(memory?.most ?? 1, memory?.every ? Math.ceil(waves.count / memory.every) : Infinity)
+
+	/** Returns the permanent answer that the report of this wave is about. Stores a new one before it returns. @param {Memory} memory */
+	async function permanentAnswer({ every, keyOf, draw }, x = 0) {
+		for (;;) {
+			const all = await records(), known = kept(all), earlier = known.length ? BigInt(known[0].answer) : undefined
+			const keyed = (/** @type {bigint} */ first, salt = "") => digest(JSON.stringify([salt, every ? "time" : "value", every ? Math.floor((wave ?? 0) / every) : keyOf(x, first)]))
+			for (const one of known) if (one.key === await keyed(earlier ?? 0n, one.salt)) return one
+			if (known.length >= most(all)) {
+				// A device that falls silent would reveal the change: it keeps answering about the last answer that it reported about.
+				const last = all.filter((/** @type {Answer} */ record) => record.wave !== undefined && record.collection.startsWith(`${url}#`)).sort((/** @type {any} */ a, /** @type {any} */ b) => b.wave - a.wave)[0]
+				return known.find(({ key }) => key === last?.about) ?? known[known.length - 1]
+			}
+			const answer = draw(x, secureDraws(mechanism.layoutOf(x)), earlier), salt = hex(randomBytes(16)), key = await keyed(earlier ?? answer, salt)
+			// Another tab may have stored an answer since: then this one is dropped, and the search starts over.
+			await records((all) => (kept(all).length === known.length ? { ...about, policy: `${values}"policy":${canonical(smechanism.sparameters.slifetime)}}`, state: "kept", most: most(all), kept: [...all.find(({ collection }) => collection === url)?.kept ?? [], { salt, key, answer: `${answer}` }] } : undefined))
+		}
+	}
+
 	return {
 		...document,
 		url,
 		domain,
 		disclosure: disclose(mechanism, document.policy),
+		most: waves && most(await records().catch(() => [])),
 		answered: async () => current(await records()),
 		remembered: async () => reusable(await records()),
-		drawnAgain: async () => !reusable(await records()) && related(await records()).length > 0,
+		drawnAgain: async () => !reusable(await records()) && related(await records()).some((known) => !waves || known.mechanism !== hash || memory?.every),
 		asksAs: (other) => other.mechanism_hash === hash && same(other.url, questionOf(other.title), versionBefore(other)),
 		async answer(value, token) {
 			const before = await records(), x = domain.place(value), wrong = () => refuse("the value", "be a value of the domain", value)
+			if (waves && wave === undefined) refuse("the collection", "have a current wave", waves.current, "NotOpen")
 			if (x < 0 && (value !== undefined || !(current(before) ?? reusable(before)))) wrong()
 			if (!current(before)) {
 				if (state !== "open") refuse("the collection", "be open for answers", state, "NotOpen")
 				if (submission !== "open" && !token) refuse("token", "be the collection's key or one-time token", token, "TokenNeeded")
 			}
 			let repeated = true
+			const permanent = wave !== undefined && memory && !current(before) ? await permanentAnswer(memory, x) : undefined
 			const answer = await records((all) => {
 				// A stored report is sent whatever the value is: a second draw would be a second release.
-				const known = current(all), memory = reusable(all)
+				const known = current(all), stored = reusable(all)
 				if (known) return known.state === "refused" && token ? { ...known, token, state: "waiting" } : known
-				repeated = !!memory
-				const drawn = memory ? 0n : x < 0 ? wrong() : privatize(mechanism, x), batch = hex(randomBytes(16))
-				const report = memory?.report ?? (encoding === "index" ? `${drawn}` : `"${hex(serialise(mechanism, drawn))}"`)
-				return { collection: url, mechanism: hash, policy: canonical(spolicy), report, batch, token, state: "waiting",
-					question, previous: version, drawn: memory && (memory.drawn ?? memory.collection) }
+				repeated = !!stored
+				const batch = hex(randomBytes(16)), waiting = { ...about, batch, token, state: "waiting" }
+				if (permanent && memory) return { ...waiting, collection: `${url}#${wave}`, wave, about: permanent.key,
+					report: written(memory.report(BigInt(permanent.answer), secureDraws(mechanism.layoutOf(x)))) }
+				const report = stored?.report ?? written(x < 0 ? wrong() : privatize(mechanism, x))
+				return { ...waiting, report, drawn: stored && (stored.drawn ?? stored.collection) }
 			})
 			soon()
 			return { ...answer, repeated }

@@ -10,11 +10,8 @@ const VECTORS = new URL("../../vectors/", import.meta.url)
 /** Reads a vector file. @param {string} path relative to the folder of vectors */
 export const published = (path) => JSON.parse(readFileSync(new URL(path, VECTORS), "utf8"))
 
-/** Mechanisms that only Python runs. */
-const ELSEWHERE = ["local-hashing.json", "memoized.json"]
-
-/** Returns the vector files of a folder, by name; without those of mechanisms that only Python runs. */
-export const folder = (path = "./") => readdirSync(new URL(path, VECTORS)).filter((name) => name.endsWith(".json") && !ELSEWHERE.includes(name)).sort()
+/** Returns the vector files of a folder, by name. */
+export const folder = (path = "./") => readdirSync(new URL(path, VECTORS)).filter((name) => name.endsWith(".json")).sort()
 	.map((name) => [name.replace(".json", ""), published(path + name)])
 
 /** Returns whether a vector has few values; a mechanism over a million values takes long to read. */

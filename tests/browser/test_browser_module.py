@@ -56,6 +56,15 @@ export const complete = true
 """
 
 
+#: Responses in JSON that do not come from the collector of the batch.
+FIREWALLS: dict[str, tuple[int, Any]] = {
+    "firewall 403": (403, {"reason": "blocked", "message": "blocked by your organisation"}),
+    "firewall 200": (200, {"reason": "not-open", "message": "in the form of the collector", "row": None}),
+    "firewall string": (403, "access denied"),
+    "another batch": (409, {"reason": "conflict", "message": "", "batch": "another-batch", "collection": "again"}),
+    "no collection": (409, {"reason": "conflict", "message": "", "batch": None, "collection": None}),
+}
+
 # -- a collector of a few lines, and a browser ---------------------------------------------------------------
 
 
@@ -99,7 +108,11 @@ class Collector:
         if self.way == "portal":
             return 200, "<html>please log in to this network</html>"
         if self.way == "refuses":
-            return 401, '{"error": {"reason": "token-unknown", "message": "not one of ours"}}'
+            error = {"reason": "token-unknown", "message": "not one of ours", "batch": body["batch"]}
+            return 401, json.dumps({"error": error | {"collection": path.split("/")[-2]}})
+        if self.way in FIREWALLS:
+            status, blocked = FIREWALLS[self.way]
+            return status, json.dumps({"error": blocked})
         known = self.counted.setdefault(body["batch"], (path, body["report"]))
         assert known == (path, body["report"]), "another payload under the same batch id"
         return None if self.way == "loses answers" else (200, json.dumps({"batch": body["batch"], "reports": 1}))
@@ -238,7 +251,7 @@ def flush(page: Page) -> int:
 
 def test_the_module_is_one_small_file_without_dependencies() -> None:
     source = MODULE.read_bytes()
-    assert len(source) < 74_000
+    assert len(source) < 88_000
     text = source.decode()
     assert not re.search(r"^\s*(import|export)\b.*\bfrom\b|\bimport\(|\brequire\(", text, flags=re.MULTILINE)
     assert "Math.random" not in text
@@ -349,6 +362,15 @@ def mechanisms() -> list[Mechanism]:
         make.SecretRandomizedResponse(pairs, "sex", 1),
         sf.design(sf.Metric(sf.Domain.range(30), "absolute", "0.2")),
         sf.design(sf.Uniform(sf.Domain(["yes", "no"]), "ln 3")),
+        *(
+            sf.design(first, lifetime=lifetime)
+            for first, lifetime in (
+                # Permanent sets that are smaller than those of a report, alone and within parts; a response table.
+                [sf.Uniform(sf.Domain.range(50), level) for level in (1, 3)],
+                [sf.HighLow(sf.Domain.range(40), range(25), level) for level in (1, 3)],
+                [sf.Metric(sf.Domain.range(4), "absolute", level) for level in ("0.3", "0.9")],
+            )
+        ),
     ]
 
 
@@ -437,6 +459,9 @@ def families(epsilon: str) -> dict[str, list[Mechanism]]:
         make.SecretRandomizedResponse(pairs, "sex", epsilon),
         make.Waves(seven, epsilon, modulus=8, waves=[(1, 1, 2, 3), (1, 4, 3, 1)]),
         make.OneBit(seven, epsilon),
+        # Few and many buckets, some without a value; as many values as hash functions.
+        *(make.LocalHashing(seven, epsilon, buckets=g) for g in (2, 3, 11)),
+        make.LocalHashing(sf.Domain.range(4), epsilon),
         make.ShiftedBins(seven, epsilon, width=4),
         make.TruncatedGeometric(seven, epsilon),
         make.TableMechanism.from_matrix(binary, [["1/2", "1/2", 0, 0], ["1/9", 0, "8/9", 0]]),
@@ -446,6 +471,15 @@ def families(epsilon: str) -> dict[str, list[Mechanism]]:
         found += [make.IndependentReporting.for_policy(robust), make.ConditionalReporting.for_policy(robust)]
         found += [make.ConditionalUnary.for_policy(robust)]
     if finite:
+        lifetime = sf.Uniform(seven, across)
+        repeated: list[Callable[[str], Mechanism]] = [
+            lambda level: make.RandomizedResponse(seven, level),
+            lambda level: make.SubsetSelection(seven, level, 3),
+            lambda level: make.LocalHashing(seven, level, buckets=3),
+            lambda level: make.HighLowSubset(seven, range(4), level),
+            lambda level: make.BlockMechanism.for_policy(sf.Blocks(seven, "abbccdd", level)),
+        ]
+        found += [make.MemoizedMechanism(of(epsilon), of(across), lifetime) for of in repeated]
         found += [make.NestedSubsets(sf.Domain.range(6), "aaabbb", epsilon, across)]
         found += [make.NestedCyclic(seven, labels, epsilon, across, max_bits=7) for labels in ("aaabbbb", "abbccdd")]
         found += [
@@ -848,7 +882,7 @@ def wait_until_sent(page: Page) -> None:
     pytest.fail("the answers were not sent in a minute")
 
 
-@pytest.mark.parametrize("way", ["loses answers", "busy", "portal"])
+@pytest.mark.parametrize("way", ["loses answers", "busy", "portal", *FIREWALLS])
 def test_what_was_not_acknowledged_is_sent_again_under_its_batch_id(way: str, page: Page, collector: Collector) -> None:
     address = collector.opens("again", WIDE)
     collector.way = way
@@ -860,6 +894,33 @@ def test_what_was_not_acknowledged_is_sent_again_under_its_batch_id(way: str, pa
     assert {body["batch"] for _, _, body in collector.posts} == {given["batch"]}
     assert len(collector.posts) > 1
     assert sent_reports(collector, address) == [json.loads(given["report"])]
+
+
+def test_without_web_locks_answers_are_sent_all_the_same(context: BrowserContext, collector: Collector) -> None:
+    context.add_init_script("Object.defineProperty(Navigator.prototype, 'locks', { get: () => undefined })")
+    page = opened(context, collector)
+    address = collector.opens("no-locks", WIDE)
+    given = answer(page, address, 1)
+    assert flush(page) == 0
+    assert sent_reports(collector, address) == [json.loads(given["report"])]
+
+
+def test_without_storage_nothing_is_drawn_and_the_page_hears_of_it(
+    context: BrowserContext, collector: Collector
+) -> None:
+    context.add_init_script("IDBDatabase.prototype.transaction = () => { throw new DOMException('blocked') }")
+    page = opened(context, collector)
+    assert answer(page, collector.opens("no-storage", WIDE), 1)["words"] == "blocked"
+    assert not collector.posts
+
+
+def test_a_link_fixes_the_mechanism(page: Page, collector: Collector) -> None:
+    address = collector.opens("fixed", WIDE)
+    open_it = """async ([address, start]) => {
+        try { return (await sf.openCollection(address, start)).id } catch (error) { return error.name }
+    }"""
+    assert page.evaluate(open_it, [address, WIDE.hash[:32]]) == "fixed"
+    assert page.evaluate(open_it, [address, "0" * 32]) == "HashMismatch"
 
 
 def test_a_token_is_sent_with_the_report_and_forgotten(page: Page, collector: Collector) -> None:
@@ -941,6 +1002,148 @@ def test_a_kept_reply_needs_no_value_and_nothing_else_does_without(page: Page, c
     assert page.evaluate(call, second)["report"] == given["report"]
     assert page.evaluate(call, first)["repeated"] is True
     assert answer(page, second, "nothing of the domain")["refused"] == "InvalidInput"
+
+
+# -- waves -------------------------------------------------------------------------------------------------------
+
+
+def weekly(values: int, epsilon: str, lifetime: str, **settings: int) -> sf.mechanisms.MemoizedMechanism:
+    """Randomized response with permanent answers."""
+    domain = sf.Domain.range(values)
+    single = sf.mechanisms.RandomizedResponse(domain, epsilon)
+    first, total = sf.Uniform(domain, epsilon), sf.Uniform(domain, lifetime)
+    return sf.mechanisms.MemoizedMechanism.for_policies(single, first, total, **settings)
+
+
+def answer_wave(page: Page, collector: Collector, name: str, mechanism: Mechanism, wave: int, value: Any) -> Any:
+    """What the page gets for this value in a wave."""
+    waves = {"count": 30, "days": 7, "start": 0, "current": wave, "next": None}
+    return answer(page, collector.opens(name, mechanism, waves=waves), value)
+
+
+def permanent_answers(page: Page) -> list[dict[str, str]]:
+    return [each for record in answers(page) for each in record.get("kept", [])]
+
+
+def test_every_wave_sends_a_new_report_about_one_permanent_answer(page: Page, collector: Collector) -> None:
+    # The permanent answer is the value itself, and a report keeps it with probability 0.63.
+    mechanism = weekly(1000, "ln 1700", "inf")
+    given = [answer_wave(page, collector, "weekly", mechanism, wave, 777) for wave in range(25)]
+    assert flush(page) == 0
+    assert len({each["batch"] for each in given}) == 25
+    reports = [int(each["report"]) for each in given]
+    kept = reports.count(777)
+    # All 25 or at most 1 of 25 are the value with probability below 1e-5 and 1e-9.
+    assert 1 < kept < 25
+    assert len(set(reports)) > 2
+    (permanent,) = permanent_answers(page)
+    assert permanent["answer"] == "777"
+    sent = [(body["wave"], body["report"]) for _, _, body in collector.posts]
+    assert sorted(sent) == list(enumerate(reports))
+    again = answer_wave(page, collector, "weekly", mechanism, 3, 5)
+    assert (again["report"], again["batch"], again["repeated"]) == (given[3]["report"], given[3]["batch"], True)
+    assert flush(page) == 0
+    assert len(collector.posts) == 25
+
+
+def test_an_exhausted_memory_keeps_answering(page: Page, collector: Collector) -> None:
+    # Every report is the permanent answer, which is the value, so reports show what the device speaks about.
+    limited, scheduled = (weekly(9, "inf", "inf", max_changes=1, **more) for more in ({}, {"refresh_every": 2}))
+    values = [4, 5, 6, 4, 7, 5]
+    for name, mechanism in (("limited", limited), ("scheduled", scheduled)):
+        given = [answer_wave(page, collector, name, mechanism, wave, value) for wave, value in enumerate(values)]
+        reported = mechanism.effective_values([values])[0].tolist()
+        assert [int(each["report"]) for each in given] == reported
+    assert len(permanent_answers(page)) == 4
+
+
+def test_collections_with_the_same_question_share_permanent_answers(page: Page, collector: Collector) -> None:
+    mechanism = weekly(9, "1", "inf")
+    for name, value in (("first", 3), ("second", 3), ("second", 4), ("first", 4)):
+        waves = {"count": 9, "days": None, "start": 0, "current": value, "next": None}
+        answer(page, collector.opens(name, mechanism, title="The same question", waves=waves), value)
+    assert sorted(each["answer"] for each in permanent_answers(page)) == ["3", "4"]
+
+
+def test_a_wave_that_is_over_or_not_memoized_is_refused(page: Page, collector: Collector) -> None:
+    over = {"count": 2, "days": 7, "start": 0, "current": None, "next": None}
+    address = collector.opens("over", weekly(9, "1", "2"), waves=over)
+    assert answer(page, address, 3)["refused"] == "NotOpen"
+    assert answer_wave(page, collector, "once", WIDE, 0, 3)["refused"] == "InvalidInput"
+    assert answer_wave(page, collector, "strict", weekly(9, "1", "2"), 0, 9)["refused"] == "InvalidInput"
+    assert answers(page) == []
+
+
+#: Stops the page at its n-th write: the transaction is on disk, and nothing after it runs.
+STOP = """([address, value, n]) => new Promise((stopped) => {
+    const put = IDBObjectStore.prototype.put
+    IDBObjectStore.prototype.put = function (...given) {
+        if (n-- > 0) return put.apply(this, given)
+        stopped()
+        throw new Error("the page was closed here")
+    }
+    window.fetch = ((fetch) => (...given) => {
+        if (given[1]?.method === "POST") { stopped(); return new Promise(() => 0) }
+        return fetch(...given)
+    })(window.fetch)
+    sf.openCollection(address).then((collection) => collection.answer(value)).catch(() => 0)
+})"""
+
+
+def kills(context: BrowserContext, collector: Collector, rounds: int) -> list[tuple[list[Any], list[Any]]]:
+    """Close pages between two steps of an answer; return permanent answers and reports before and after each."""
+    mechanism = weekly(2**16, "ln 60000", "inf", max_changes=9)
+    found = []
+    for wave in range(rounds):
+        value = (wave + 2) // 3  # a new one whenever the page ends after one write
+        waves = {"count": 99, "days": 7, "start": 0, "current": wave, "next": None}
+        address = collector.opens("killed", mechanism, waves=waves)
+        page = opened(context, collector)
+        page.evaluate(STOP, [address, value, wave % 3])
+        page.close()
+        later = opened(context, collector)
+        before = permanent_answers(later), [each for each in answers(later) if each.get("wave") == wave]
+        given = answer(later, address, value)
+        assert flush(later) == 0
+        found.append(([before[0], permanent_answers(later)], [before[1], given]))
+        later.close()
+    return found
+
+
+def check_kills(found: list[tuple[list[Any], list[Any]]], collector: Collector) -> None:
+    for (before, after), (stored, given) in found:
+        assert after[: len(before)] == before  # nothing is drawn again
+        assert [(each["report"], each["batch"]) for each in stored] in ([], [(given["report"], given["batch"])])
+    waves = {given["wave"]: given for _, (_, given) in found}
+    assert len(found[-1][0][1]) == len({(wave + 2) // 3 for wave in waves})
+    # Every wave was sent under one batch id with the same bytes.
+    sent = {(body["wave"], body["batch"], body["report"]) for _, _, body in collector.posts}
+    assert sent == {(wave, given["batch"], int(given["report"])) for wave, given in waves.items()}
+
+
+def test_a_page_closed_between_two_draws_draws_nothing_again(context: BrowserContext, collector: Collector) -> None:
+    found = kills(context, collector, 12)
+    check_kills(found, collector)
+    # Every third page ended after the permanent answer and before the report, every third after both.
+    new = [len(before) - len(found[max(wave - 1, 0)][0][1]) for wave, ((before, _), _) in enumerate(found)]
+    assert new[1:] == [1, 0, 0] * 3 + [1, 0]
+    assert [len(stored) for _, (stored, _) in found] == [0, 0, 1] * 4
+
+
+def test_a_permanent_answer_that_is_drawn_again_shows(context: BrowserContext, collector: Collector) -> None:
+    broken(collector, "if (one.key === await keyed(earlier ?? 0n, one.salt)) return one", "if (!one.key) return one")
+    with pytest.raises(AssertionError):
+        check_kills(kills(context, collector, 3), collector)
+
+
+def test_the_ledger_of_waves_counts_permanent_answers(page: Page, collector: Collector) -> None:
+    mechanism = weekly(4, "1", "2")
+    for wave, value in enumerate([1, 1, 2, 1]):
+        answer_wave(page, collector, "weekly", mechanism, wave, value)
+    said = (ROOT / "docs" / "browser-client.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```js\n(const ledger = .*?)^```$", said, re.MULTILINE | re.DOTALL)
+    ledger = Ledger.from_json(page.evaluate(f"async () => {{ const {{ answers }} = sf; {code}; return ledger }}"))
+    assert ledger.spent(mechanism.domain) == mechanism.lifetime_policy(1)
 
 
 # -- documents, and what is refused ----------------------------------------------------------------------------

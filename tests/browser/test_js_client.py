@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-import sfumato as sf
 from sfumato.server import pages
 from support import ROOT
 from support.components import absent
@@ -52,33 +51,6 @@ def test_the_pages_show_the_labels_of_every_domain() -> None:
     """
     run = subprocess.run([node, "--input-type=module", "-"], input=script, capture_output=True, text=True, check=True)
     assert json.loads(run.stdout) == [vector["labels"] for vector in vectors]
-
-
-@pytest.mark.slow
-def test_the_pages_name_the_values_that_a_reply_about_a_mean_speaks_for() -> None:
-    node = shutil.which("node")
-    if node is None:
-        absent("node, which runs the scripts of the pages, is not on this machine")
-    domain = sf.Domain.range(17, 24)
-    make = sf.mechanisms
-    mechanisms = [
-        make.TruncatedGeometric(domain, 1),
-        *(make.ShiftedBins(domain, 1, width=width) for width in (2, 4, 6)),
-    ]
-    cases = [(mechanism.spec, str(output)) for mechanism in mechanisms for output in range(mechanism.outputs)]
-    cases.append((make.OneBit(domain, 1).spec, "1"))
-    script = f"""
-        import {{ drawnInWords }} from {json.dumps((ROOT / "src/sfumato/server/pages/words.js").as_uri())}
-        console.log(JSON.stringify({json.dumps(cases)}.map(([spec, report]) => drawnInWords(spec, report))))
-    """
-    run = subprocess.run([node, "--input-type=module", "-"], input=script, capture_output=True, text=True, check=True)
-    *words, code = json.loads(run.stdout)
-    columns = [column for mechanism in mechanisms for column in mechanism.matrix().T]
-    for column, sentence in zip(columns, words, strict=True):
-        # The named values are the first and the last one for which the reply is likeliest.
-        likeliest = [label for label, probability in zip(domain, column, strict=True) if probability == column.max()]
-        assert [int(label) for label in re.findall("“(.*?)”", sentence)] == sorted({likeliest[0], likeliest[-1]})
-    assert code is None  # one bit does not name a value
 
 
 def test_the_collector_serves_the_packaged_client_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,3 +76,9 @@ def test_wrong_arguments_are_rejected(arguments: list[str], message: str, capsys
     code, _, error = run(capsys, *arguments)
     assert code == 2
     assert message in error
+
+
+def test_privatize_warns_that_permanent_answers_are_not_kept(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "values.csv").write_text("answer\nyes\nno\n")
+    assert main(["privatize", "m.json", "values.csv", "-o", "reports.sfb"]) == 0
+    assert "the permanent answers of this memoized mechanism are not kept" in capsys.readouterr().err

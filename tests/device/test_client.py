@@ -203,7 +203,7 @@ def test_a_new_key_takes_the_place_of_the_old(collector: Served) -> None:
 def test_answers_that_are_lost_are_asked_for_again(collector: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sfumato.device.client._BATCH_BYTES", 16)  # 42 reports of three bits in a batch
     with collector.client(collector.admin) as admin:
-        name, _ = admin.create("health", POLICY, "rr")
+        name, _ = admin.create("health", POLICY, "rr", submission="open")
     proxy = LossyProxy(collector.port)
     try:
         with Client(f"http://127.0.0.1:{proxy.port}", attempts=5) as client:
@@ -221,7 +221,7 @@ def test_answers_that_are_lost_are_asked_for_again(collector: Served, monkeypatc
 def test_batches_are_the_same_however_the_reports_were_cut(collector: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sfumato.device.client._BATCH_BYTES", 16)
     with collector.client(collector.admin) as admin:
-        name, _ = admin.create("health", POLICY, "rr")
+        name, _ = admin.create("health", POLICY, "rr", submission="open")
         reports = sf.privatize(admin.collection(name).mechanism, ["flu"] * 500)
         first = admin.submit(name, reports, batch="the-name")
         assert admin.submit(name, iter(np.array_split(reports, 9)), batch="the-name") == first
@@ -246,7 +246,7 @@ def test_a_collector_that_states_another_hash_is_not_believed(
     collector: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with collector.client(collector.admin) as client:
-        name, _ = client.create("health", POLICY, "rr")
+        name, _ = client.create("health", POLICY, "rr", submission="open")
         said = client._json("GET", f"/v1/collections/{name}")
         monkeypatch.setattr(client, "_json", lambda *_: {**said, "mechanism_hash": "0" * 64})
         with pytest.raises(sf.errors.InvalidInput, match="the mechanism hash in the response must be"):
@@ -267,12 +267,32 @@ def test_who_asks_to_be_asked_later_is() -> None:
 
 def test_a_refusal_is_heard_although_the_body_was_not() -> None:
     """A proxy that refuses a long body hangs up at once; what it said is there all the same."""
-    said = b'{"error": {"reason": "too-large", "message": "no longer than that", "row": null}}'
+    said = b'{"error": {"reason": "too-large", "message": "no longer than that", "row": null, "batch": null}}'
     with hasty(answer_of("413 Content Too Large", said)) as url:
         transport = Transport(url, None, 1, 10.0)
         with pytest.raises(CollectorRefused, match=r"too-large.*no longer than that"):
             transport.ask("POST", "/v1/collections/a/reports", bytes(2**24))
         transport.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        ("403 Forbidden", b"<html>blocked</html>"),
+        ("403 Forbidden", b'{"error": "blocked"}'),
+        ("409 Conflict", b'{"error": {"reason": "not-open", "message": "", "row": null}}'),
+        ("409 Conflict", b'{"error": {"reason": "not-open", "message": "", "row": null, "batch": "another-name-0"}}'),
+    ],
+)
+def test_a_batch_is_given_up_only_if_the_collector_rejects_it(status: str, body: bytes) -> None:
+    """A firewall may answer with any JSON; only a rejection that names the batch ends the attempts."""
+    headers = {"Idempotency-Key": "a-name-0"}
+    named = b'{"error": {"reason": "not-open", "message": "ended", "row": null, "batch": "a-name-0"}}'
+    answers = (answer_of(status, body), answer_of("409 Conflict", named))
+    with hasty(*answers) as url, pytest.raises(CollectorRefused, match="ended"):
+        Transport(url, None, 2, 10.0, lambda _: None).ask("POST", "/v1/collections/a/reports", b"x", headers)
+    with hasty(answer_of(status, body)) as url, pytest.raises(CollectorUnreachable, match="not from a collector"):
+        Transport(url, None, 1, 10.0).ask("POST", "/v1/collections/a/reports", b"x", headers)
 
 
 def test_another_service_is_no_collector() -> None:

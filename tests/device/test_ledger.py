@@ -868,6 +868,7 @@ with sf.Ledger.open(sys.argv[1]) as ledger:
 """
 
 
+@pytest.mark.slow
 def test_two_processes_do_not_spend_the_same_budget(shared: Path) -> None:
     command = [sys.executable, "-c", ANSWERS, str(shared)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:

@@ -30,10 +30,10 @@ ANSWERS = sf.Domain(["yes", "no"])
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "use-files.md"
 
 
-def table(write: Callable[..., Any], column: Any) -> bytes:
-    """A Parquet or Arrow file with the column ``v``."""
+def table(write: Callable[..., Any], column: Any, **others: Any) -> bytes:
+    """A Parquet or Arrow file with the column ``v``, and others."""
     buffer = io.BytesIO()
-    write(pa.table({"v": column}), buffer)
+    write(pa.table({"v": column, **others}), buffer)
     return buffer.getvalue()
 
 
@@ -271,6 +271,39 @@ CASES = [
         b"v,v\nyes,no\n",
         "the column 'v' must occur once in the header; got 2 columns of that name",
     ),
+    # public columns, which travel with the reports
+    Case(
+        "empty cell in a public column",
+        b"v,region\nyes,north\nno,\n",
+        "line 3, column 'region' must not be missing; got an empty cell. Give missing cells a label",
+        options={"extra": ["region"]},
+    ),
+    Case(
+        "public column after a quoted line end",
+        b'u,v,region\n"a\nb",yes,north\nc,no,\n',
+        "line 4, column 'region' must not be missing; got an empty cell. Give missing cells a label",
+        options={"extra": ["region"]},
+    ),
+    Case(
+        "public column after a row that is dropped",
+        b"v,region\n,north\nyes,\n",
+        "line 3, column 'region' must not be missing; got an empty cell. Give missing cells a label",
+        options={"extra": ["region"], "drop_missing": True},
+    ),
+    Case(
+        "null cell in a public column",
+        b"v,region\nyes,north\nno,NA\n",
+        "line 3, column 'region' must not be missing; got an empty cell. Give missing cells a label",
+        options={"extra": ["region"]},
+        text={"nulls": ("NA",)},
+    ),
+    Case(
+        "null in a public column of a Parquet file",
+        table(pq.write_table, ["yes", "no"], region=["north", None]),
+        "row 2, column 'region' must not be missing; got an empty cell. Give missing cells a label",
+        name="values.parquet",
+        options={"extra": ["region"]},
+    ),
     # values of another type
     Case(
         "spaces around a value",
@@ -418,7 +451,7 @@ def test_files_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_further_columns_come_with_the_values(tmp_path: Path) -> None:
-    rows = [("yes", "a,b", 1), ("", "c", 2), ("no", "", 3)]
+    rows = [("yes", "a,b", 1), ("", "c", 2), ("no", "d", 3)]
     (tmp_path / "v.csv").write_text("v,g,n\n" + "".join(f'{v},"{g}",{n}\n' for v, g, n in rows))
     columns = {"v": [v or None for v, _, _ in rows], "g": [g for _, g, _ in rows], "n": [n for _, _, n in rows]}
     pq.write_table(pa.table(columns), tmp_path / "v.parquet")
@@ -426,7 +459,7 @@ def test_further_columns_come_with_the_values(tmp_path: Path) -> None:
         (piece,) = read_indices(tmp_path / name, "v", domain=ANSWERS, drop_missing=True, extra=["g", "n"])
         assert piece.indices.tolist() == [0, 1]
         assert piece.dropped == 1
-        assert [list(map(str, piece.extra["g"])), list(piece.extra["n"])] == [["a,b", ""], numbers] or name != "v.csv"
+        assert [list(map(str, piece.extra["g"])), list(piece.extra["n"])] == [["a,b", "d"], numbers] or name != "v.csv"
         assert pa.array(piece.extra["n"]).to_pylist() == numbers
     with pytest.raises(InvalidInput, match=r"the column must be one of 'v', 'g', 'n'; got 'x'"):
         list(read_indices(tmp_path / "v.csv", "v", domain=ANSWERS, extra=["x"]))

@@ -203,6 +203,7 @@ def test_numbers_are_the_nearest_doubles_with_and_without_pyarrow(
         assert (len(read[-1]) == 1) == (more[:1] in ([""], ["nan"], [" 1"], ["0x1"], ["1_0"], ["1.5.5"]))
 
 
+@pytest.mark.slow
 def test_csv_is_read_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "values.csv"
     path.write_text("id,v\n" + "1,yes\n2,no\n" * 40_000 + "3,maybe\n")

@@ -3,7 +3,7 @@
 The collector never imports this package, neither directly nor through another one; a test checks it.
 """
 
-from sfumato.device.client import Client, CollectionInfo, Receipt
+from sfumato.device.client import Client, CollectionInfo, Receipt, WaveSchedule
 from sfumato.device.ledger import Cost, Ledger, Release
 from sfumato.device.ledger_levels import Level
 from sfumato.device.local_priors import EventEstimate, LocalPriors, LocalTotal
@@ -25,6 +25,7 @@ __all__ = [
     "Receipt",
     "Release",
     "Simulation",
+    "WaveSchedule",
     "privatize",
     "simulate",
 ]

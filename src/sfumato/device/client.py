@@ -6,21 +6,23 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
 import numpy.typing as npt
 
 from sfumato.auditing import Certificate, audit
 from sfumato.collecting import Aggregate, encode_batch, wrong_mechanism
+from sfumato.device.ledger import Ledger
 from sfumato.device.transport import CollectorRefused, CollectorUnreachable, Transport
 from sfumato.errors import InvalidInput, shown
-from sfumato.mechanisms import Mechanism, mechanism_from_spec
+from sfumato.mechanisms import Mechanism, MemoizedMechanism, mechanism_from_spec
 from sfumato.policy import Policy, policy_from_dict
 from sfumato.questions import Question, read_question
 from sfumato.randomness import secure
 
-__all__ = ["Client", "CollectionInfo", "Receipt"]
+__all__ = ["Client", "CollectionInfo", "Receipt", "WaveSchedule"]
 
 _JSON = {"Content-Type": "application/json"}
 _BATCH = "application/vnd.sfumato.reports"
@@ -29,6 +31,37 @@ _BATCH_BYTES = 2**20
 #: Maximum number of reports per batch.
 _BATCH_REPORTS = 2**20
 _NAME = re.compile("[A-Za-z0-9_-]{6,48}")
+
+
+@dataclass(frozen=True)
+class WaveSchedule:
+    """WaveSchedule of a collection that asks again; see :attr:`CollectionInfo.waves`. Times are in seconds since 1970.
+
+    Parameters
+    ----------
+    count
+        Number of waves.
+    days
+        Length of a wave in days; None if an administrator opens each wave.
+    start
+        Start of the first wave.
+    current
+        Number of the current wave, from 0; None before the first wave and after the last one.
+    next
+        Start of the next wave, or end of the last one; None if an administrator decides.
+
+    Examples
+    --------
+    >>> from sfumato.device import WaveSchedule
+    >>> WaveSchedule(count=10, days=7, start=1_800_000_000, current=0, next=1_800_604_800).current
+    0
+    """
+
+    count: int
+    days: int | None
+    start: int
+    current: int | None
+    next: int | None
 
 
 @dataclass(frozen=True)
@@ -61,6 +94,8 @@ class CollectionInfo:
         Mechanism that randomizes values for this collection.
     question
         Question that the results of the collection answer; None for all frequencies.
+    waves
+        WaveSchedule of a collection that asks again; None if it asks once.
 
     See Also
     --------
@@ -86,6 +121,7 @@ class CollectionInfo:
     policy: Policy
     mechanism: Mechanism
     question: Question | None = None
+    waves: WaveSchedule | None = None
 
 
 @dataclass(frozen=True)
@@ -242,6 +278,7 @@ class Client:
             policy_from_dict(document["policy"]),
             mechanism,
             question,
+            None if document.get("waves") is None else WaveSchedule(**document["waves"]),
         )
         self._collections[collection] = info
         return info
@@ -359,7 +396,46 @@ class Client:
 
     # -- reports -----------------------------------------------------------------------------------------
 
-    def submit(self, collection: str, reports: Any, *, batch: str | None = None) -> list[Receipt]:
+    def answer_wave(self, collection: str, value: object, ledger: str | Path) -> Receipt:
+        """Answer the current wave of a collection, with the permanent answers of a ledger file.
+
+        The ledger stores the permanent answer and the report before the report is sent. A call that was interrupted can
+        be repeated: it sends the same report under the same name, and the collector counts it once.
+
+        Parameters
+        ----------
+        collection
+            Identifier of the collection.
+        value
+            Value of the person in this wave.
+        ledger
+            Path of the person's ledger file, from :meth:`Ledger.save`.
+
+        Returns
+        -------
+        Receipt
+            The receipt of the report.
+
+        Raises
+        ------
+        InvalidInput
+            If the collection has no current wave.
+        PolicyViolated
+            If the mechanism violates its policy, or its permanent answers violate the lifetime policy.
+        """
+        info = self.collection(collection)  # fetched again, because the wave changes
+        mechanism = info.mechanism
+        if info.waves is None or info.waves.current is None or not mechanism.keeps_answers:
+            hint = "Ask again when the next wave has started, or use submit() for a collection without waves."
+            raise InvalidInput("answer_wave", "the collection", "have a current wave", info.waves, hint=hint)
+        with Ledger.open(ledger) as memory:
+            reports = memory.answer_wave(collection, cast("MemoizedMechanism", mechanism), value, info.waves.current)
+            batch = memory.batch_name(collection, info.waves.current)
+        return self.submit(collection, reports, batch=batch, wave=info.waves.current)[0]
+
+    def submit(
+        self, collection: str, reports: Any, *, batch: str | None = None, wave: int | None = None
+    ) -> list[Receipt]:
         """Send reports and return when the collector has counted all of them.
 
         The client divides the reports into batches with the names ``{batch}-0``, ``{batch}-1`` and so on. The collector
@@ -375,6 +451,8 @@ class Client:
         batch
             Prefix of the batch names: 6 to 48 letters, digits, ``-`` or ``_``. The default is a random prefix, which is
             lost if the process ends.
+        wave
+            Number of the wave of all reports, if the collection has waves.
 
         Returns
         -------
@@ -404,7 +482,7 @@ class Client:
             self._audit(info)
             mechanism = info.mechanism
             return [
-                self._send(collection, Receipt(f"{name}-{number}", len(piece)), encode_batch(mechanism, piece))
+                self._send(collection, Receipt(f"{name}-{number}", len(piece)), encode_batch(mechanism, piece), wave)
                 for number, piece in enumerate(_batches(mechanism, reports))
             ]
         except (CollectorRefused, CollectorUnreachable) as error:
@@ -416,10 +494,11 @@ class Client:
             )
             raise
 
-    def _send(self, collection: str, receipt: Receipt, payload: bytes) -> Receipt:
+    def _send(self, collection: str, receipt: Receipt, payload: bytes, wave: int | None) -> Receipt:
         """Send a batch and check that the response is its receipt."""
         headers = {"Content-Type": _BATCH, "Idempotency-Key": receipt.batch}
-        document = self._transport.ask_json("POST", _path(collection, "/reports"), payload, headers)
+        path = _path(collection, "/reports" + _query(wave))
+        document = self._transport.ask_json("POST", path, payload, headers)
         if (document.get("batch"), document.get("reports")) != (receipt.batch, receipt.reports):
             raise self._transport.unreachable(
                 f"the response must be {receipt}; got {shown(document)}. Submit the same reports again."
@@ -428,7 +507,7 @@ class Client:
 
     # -- results -----------------------------------------------------------------------------------------
 
-    def aggregate(self, collection: str) -> Aggregate:
+    def aggregate(self, collection: str, *, wave: int | None = None) -> Aggregate:
         """Fetch the exact counts of all reports of a collection.
 
         Pass them to :func:`sfumato.estimate` with the mechanism of the collection. The request needs an admin token if
@@ -438,6 +517,8 @@ class Client:
         ----------
         collection
             Identifier of the collection.
+        wave
+            Number of a wave, if the collection has waves. By default, the last one that has reports.
 
         Returns
         -------
@@ -446,7 +527,8 @@ class Client:
         """
         mechanism = self._known(collection).mechanism
         headers = {"Accept": "application/vnd.sfumato.aggregate"}
-        counts = Aggregate.from_bytes(self._transport.ask("GET", _path(collection, "/aggregate"), headers=headers))
+        path = _path(collection, "/aggregate" + _query(wave))
+        counts = Aggregate.from_bytes(self._transport.ask("GET", path, headers=headers))
         counts.check(mechanism)
         return counts
 
@@ -460,6 +542,11 @@ class Client:
         """Send a JSON document and return the JSON response."""
         body = None if document is None else json.dumps(document).encode()
         return self._transport.ask_json(method, path, body, _JSON, repeat=repeat)
+
+
+def _query(wave: int | None) -> str:
+    """Return the query of a path that names a wave."""
+    return "" if wave is None else f"?wave={wave}"
 
 
 def new_batch_name() -> str:

@@ -587,6 +587,32 @@ class Ledger:
             self._write_ahead()
             return _restored(mechanism, report)
 
+    def batch_name(self, collection: str, wave: int) -> str:
+        """Return the name of the batch under which the report of a wave is sent, the same for every attempt.
+
+        Parameters
+        ----------
+        collection
+            Name of the collection.
+        wave
+            Number of the wave, from 0.
+
+        Returns
+        -------
+        str
+            An HMAC-SHA256 of both under the key of the ledger: 32 hexadecimal digits. The collector cannot link the
+            names of two waves.
+
+        Examples
+        --------
+        >>> import sfumato as sf
+        >>> ledger = sf.Ledger()
+        >>> ledger.batch_name("weekly", 0) == ledger.batch_name("weekly", 1)
+        False
+        """
+        message = json.dumps(["batch", collection, wave]).encode()
+        return hmac.new(self._key, message, hashlib.sha256).hexdigest()[:32]
+
     def _permanent_answer(self, collection: str, mechanism: MemoizedMechanism, x: int, wave: int, draws: Draws) -> int:
         """Return the number of the release whose permanent answer a wave reports about; draw and store a new one."""
         places = [

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +42,7 @@ def privatize(
     out: npt.NDArray[Any] | None = None,
     threads: int | None = None,
     progress: ProgressCallback | None = None,
-    missing: Label | None = None,
+    missing: Label | Mapping[str, Label] | None = None,
 ) -> Any:
     """Randomize values: draw one report per value, in the same order.
 
@@ -66,7 +66,8 @@ def privatize(
         A function that is called about ten times per second with a :class:`Progress`. The default is none.
     missing
         Label of the domain that stands for missing values (None, NaN, NA, null). In a product it applies to the
-        attributes that have this label. The default rejects missing values, unless the domain has a value for them.
+        attributes that have this label. A mapping such as ``{"job": "none", "age": 0}`` has one label per attribute.
+        The default rejects missing values, unless the domain has a value for them.
 
     Returns
     -------
@@ -85,6 +86,12 @@ def privatize(
     ------
     InvalidInput
         If a value is not in the domain, or missing without a label for it. The message names its row.
+
+    Notes
+    -----
+    With a memoized mechanism, every call draws new permanent answers and does not keep them, which is right for a
+    single wave and for simulations. A second call about the same people releases further permanent answers, which no
+    ledger counts. A device that answers again calls :meth:`Ledger.answer_wave`.
 
     Examples
     --------

@@ -127,13 +127,16 @@ class Transport:
                 break
             if status < 300:
                 return answer
-            if status < 400:
+            if status < 400:  # a redirect
                 location = response_headers.get("Location", "another address")
                 raise self.unreachable(f"the server redirects to {location}. Use the address of the collector itself.")
-            refused = _refusal(status, answer)
-            if status not in _AGAIN or not repeat:
+            refused = _refusal(status, answer, sent.get("Idempotency-Key"))
+            if refused is not None and (status not in _AGAIN or not repeat):
                 raise refused
-            retry_after, problem = _wait(response_headers), str(refused)
+            retry_after = _wait(response_headers)
+            problem = str(refused or f"status {status}, not from a collector: {answer[:200].decode(errors='replace')}")
+            if not repeat:
+                break
         attempts = "1 attempt" if self._attempts == 1 or not repeat else f"{self._attempts} attempts"
         raise self.unreachable(f"{problem} (gave up after {attempts}). Check the address and the network, then retry.")
 
@@ -213,10 +216,15 @@ def _wait(headers: http.client.HTTPMessage) -> float:
     return min(float(seconds), _LONGEST_PAUSE) if seconds.isdecimal() else 0.0
 
 
-def _refusal(status: int, answer: bytes) -> CollectorRefused:
-    """Return the error that a response describes."""
+def _refusal(status: int, answer: bytes, batch: str | None) -> CollectorRefused | None:
+    """Return the error that a response of the collector describes; None if a proxy answered in its place.
+
+    Only a rejection that names the batch of a submission comes from the collector: a proxy may answer with any JSON.
+    """
     try:
         error: Any = json.loads(answer)["error"]
+        if batch is not None and error["batch"] != batch:
+            return None
         return CollectorRefused(status, error["reason"], error["message"], error["row"])
-    except (ValueError, KeyError, TypeError):  # an error page of a proxy
-        return CollectorRefused(status, f"status {status}", answer[:200].decode(errors="replace"), None)
+    except (ValueError, KeyError, TypeError):
+        return None

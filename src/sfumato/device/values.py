@@ -12,6 +12,7 @@ Only code that runs on the device, next to the people whose values these are, ma
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from sfumato._core import DelimitedText, Integers, TextFormat, is_compressed, text_lines
+from sfumato._core import DelimitedText, Integers, TextFormat, import_pyarrow, is_compressed, text_lines
 from sfumato.collecting import ARROW, PARQUET, STREAM, Source, open_columns, source_of, suffix_of
 from sfumato.domain import (
     MISSING_HINT,
@@ -57,6 +58,8 @@ class EncodedRows:
     indices: Integers
     #: Further columns by name: lists of strings, or Arrow arrays.
     extra: dict[str, Any]
+    #: Function that names a cell in messages, given its column and its row.
+    cell_name: Callable[[str, int], str]
     #: Number of rows that were dropped because they have no value.
     dropped: int = 0
 
@@ -67,7 +70,7 @@ def read_values(
     *,
     domain: Domain | None = None,
     text: TextFormat | None = None,
-    missing: Label | None = None,
+    missing: Label | Mapping[str, Label] | None = None,
 ) -> Iterator[Any]:
     """Yield the values of a file in pieces.
 
@@ -97,29 +100,50 @@ def read_indices(
     *,
     domain: Domain,
     text: TextFormat | None = None,
-    missing: Label | None = None,
+    missing: Label | Mapping[str, Label] | None = None,
     drop_missing: bool = False,
     extra: Sequence[str] = (),
 ) -> Iterator[EncodedRows]:
     """Yield the values of a file as indices of a domain, with further columns of the same rows.
 
     The arguments of :func:`read_values` have the same meaning here. ``extra`` names further columns, which are not
-    converted: lists of strings or Arrow arrays. If ``drop_missing`` is set, rows without a value are left out. This is
-    not private, because it reveals who has no value.
+    converted: lists of strings or Arrow arrays. None of their cells may be missing. If ``drop_missing`` is set, rows
+    without a value are left out. This is not private, because it reveals who has no value.
     """
+    text = text or TextFormat()
     reading = domain
     if drop_missing:
         reading = marked_domain(domain, At("read_indices", "missing"))
     elif missing is not None:
         reading = filled_domain(domain, missing, At("read_indices", "missing"))
-    for piece in _pieces(path, _names(column, domain), reading, text or TextFormat(), extra):
+    for piece in _pieces(path, _names(column, domain), reading, text, extra):
         indices = encode_rows(reading, piece.values, piece.shown, piece.row_name)
-        if not drop_missing:
-            yield EncodedRows(indices, piece.extra)
-            continue
-        indices, selection = drop_marked(domain, reading, indices)
-        columns = {name: _chosen(cells, selection) for name, cells in piece.extra.items()}
-        yield EncodedRows(indices, columns, len(selection) - len(indices))
+        rows = EncodedRows(indices, piece.extra, piece.cell_name)
+        if drop_missing:
+            indices, selection = drop_marked(domain, reading, indices)
+            columns = {name: _chosen(cells, selection) for name, cells in piece.extra.items()}
+            cell_name = functools.partial(_chosen_name, piece.cell_name, np.flatnonzero(selection))
+            rows = EncodedRows(indices, columns, cell_name, len(selection) - len(indices))
+        for name, cells in rows.extra.items():
+            _check_present(cells, piece.shown, functools.partial(rows.cell_name, name), piece.empty)
+        yield rows
+
+
+def _check_present(cells: Any, shown: str, row_name: Callable[[int], str], empty: Sequence[str]) -> None:
+    """Raise InvalidInput for the first missing cell of a further column: a null, or one of the empty strings."""
+    is_missing = [cell in empty for cell in cells] if isinstance(cells, list) else cells.is_null()
+    if not isinstance(cells, list) and empty:
+        compute = import_pyarrow(shown, "pyarrow.compute")
+        is_missing = compute.is_in(cells, value_set=import_pyarrow(shown).array(empty))
+    rows = np.flatnonzero(np.asarray(is_missing))
+    if len(rows):
+        hint = "Give missing cells a label, such as unknown, in the file."
+        raise InvalidInput(shown, row_name(int(rows[0])), "not be missing", Description("an empty cell"), hint=hint)
+
+
+def _chosen_name(cell_name: Callable[[str, int], str], rows: Integers, column: str, row: int) -> str:
+    """Return the name of a cell among the selected rows."""
+    return cell_name(column, int(rows[row]))
 
 
 def _chosen(cells: Any, selection: Any) -> Any:
@@ -136,6 +160,10 @@ class _Piece:
     extra: dict[str, Any]
     #: Function that names a row in messages.
     row_name: Callable[[int], str]
+    #: Function that names a cell of a further column in messages.
+    cell_name: Callable[[str, int], str]
+    #: Strings that are missing cells of further columns. A column file has none, because it marks missing cells.
+    empty: tuple[str, ...] = ()
 
 
 def _pieces(
@@ -212,6 +240,11 @@ def _row_name(kind: str, number: Callable[[int], int], columns: Sequence[str]) -
     return lambda row: f"{kind} {number(row)}{column}"
 
 
+def _cell_name(kind: str, number: Callable[[int], int], column: str, row: int) -> str:
+    """Return how messages name a cell."""
+    return f"{kind} {number(row)}, column {column!r}"
+
+
 # -- column files ------------------------------------------------------------------------------------------
 
 
@@ -227,7 +260,8 @@ def _from_columns(source: Source, names: list[str], extra: Sequence[str]) -> Ite
             values = {name: batch.column(name) for name in chosen}
             row_name = _row_name("row", first.__add__, chosen)
             others = {name: batch.column(name) for name in extra}
-            yield _Piece(file.path, values if len(chosen) > 1 else values[chosen[0]], others, row_name)
+            cell_name = functools.partial(_cell_name, "row", first.__add__)
+            yield _Piece(file.path, values if len(chosen) > 1 else values[chosen[0]], others, row_name, cell_name)
             first += batch.num_rows
 
 
@@ -241,7 +275,8 @@ def _from_lines(file: BinaryIO, shown: str, domain: Domain | None, text: TextFor
     first = 1
     while piece := list(itertools.islice(lines, _ROWS)):
         row_name = _row_name("line", first.__add__, ())
-        yield _Piece(shown, _read_cells(piece, reader, shown, row_name), {}, row_name)
+        cell_name = functools.partial(_cell_name, "line", first.__add__)
+        yield _Piece(shown, _read_cells(piece, reader, shown, row_name), {}, row_name, cell_name)
         first += len(piece)
     if first == 1:
         raise InvalidInput(shown, "the file", "hold at least one value", Description("an empty file"))
@@ -265,7 +300,9 @@ def _from_cells(
         }
         others = dict(zip(extra, piece.columns[len(places) :], strict=True))
         row_name = _row_name("line", piece.line_of, columns)
-        yield _Piece(file.shown, values if len(columns) > 1 else values[columns[0]], others, row_name)
+        cell_name = functools.partial(_cell_name, "line", piece.line_of)
+        only = values if len(columns) > 1 else values[columns[0]]
+        yield _Piece(file.shown, only, others, row_name, cell_name, ("", *text.nulls))
 
 
 # -- conversion of strings to values -----------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -47,7 +47,12 @@ Result: TypeAlias = tuple[int, str | None, str | None]
 
 
 def privatize(
-    mechanism: Mechanism, frame: DataFrame, path: str, column: Columns = None, *, missing: Label | None = None
+    mechanism: Mechanism,
+    frame: DataFrame,
+    path: str,
+    column: Columns = None,
+    *,
+    missing: Label | Mapping[str, Label] | None = None,
 ) -> DataFrame:
     """Randomize the values in a DataFrame, and write the reports to a new table.
 
@@ -96,7 +101,7 @@ def privatize_files(
     path: str,
     column: Columns = None,
     *,
-    missing: Label | None = None,
+    missing: Label | Mapping[str, Label] | None = None,
 ) -> DataFrame:
     """Randomize the values in Parquet or Arrow files, and write the reports to a new table.
 
@@ -153,7 +158,7 @@ def privatize_files(
 
 
 def _of_local(
-    spark: SparkSession, files: Sequence[str], column: Columns, missing: Label | None
+    spark: SparkSession, files: Sequence[str], column: Columns, missing: Label | Mapping[str, Label] | None
 ) -> tuple[RDD[Any], Reader]:
     """Return the splits of files that every executor can open, and their reader."""
     context = spark.sparkContext
@@ -161,7 +166,9 @@ def _of_local(
     return context.parallelize(splits, max(1, len(splits))), functools.partial(_indices_of_splits, column, missing)
 
 
-def _of_frame(frame: DataFrame, names: Sequence[str], missing: Label | None) -> tuple[RDD[Any] | DataFrame, Reader]:
+def _of_frame(
+    frame: DataFrame, names: Sequence[str], missing: Label | Mapping[str, Label] | None
+) -> tuple[RDD[Any] | DataFrame, Reader]:
     """Return a DataFrame or the files that it scans, and their reader."""
     selected = frame.select([quoted(name) for name in names])
     files = value_files(selected)
@@ -247,21 +254,30 @@ def _as_batches(task: Callable[[Iterable[Any]], Iterator[Result]], batches: Iter
 
 
 def _indices_of_splits(
-    column: Columns, missing: Label | None, mechanism: Mechanism, splits: Iterable[Sequence[Piece]]
+    column: Columns,
+    missing: Label | Mapping[str, Label] | None,
+    mechanism: Mechanism,
+    splits: Iterable[Sequence[Piece]],
 ) -> Indices:
     """Yield the indices of the values in splits of local files."""
     for source, groups in itertools.chain.from_iterable(splits):
         yield from _indices_of_file(column, missing, mechanism, source, groups)
 
 
-def _indices_of_files(column: Columns, missing: Label | None, mechanism: Mechanism, batches: Iterable[Any]) -> Indices:
+def _indices_of_files(
+    column: Columns, missing: Label | Mapping[str, Label] | None, mechanism: Mechanism, batches: Iterable[Any]
+) -> Indices:
     """Yield the indices of the values in files that Spark sent as a whole."""
     for source in sources(batches, PARQUET + ARROW):
         yield from _indices_of_file(column, missing, mechanism, source, None)
 
 
 def _indices_of_file(
-    column: Columns, missing: Label | None, mechanism: Mechanism, source: Source, groups: range | None
+    column: Columns,
+    missing: Label | Mapping[str, Label] | None,
+    mechanism: Mechanism,
+    source: Source,
+    groups: range | None,
 ) -> Indices:
     """Yield the indices of the values in one file."""
     with open_columns(source) as file:
@@ -274,7 +290,9 @@ def _indices_of_file(
             raise Refused(file.path, str(error)) from error
 
 
-def _indices(missing: Label | None, mechanism: Mechanism, batches: Iterable[Any], first_row: int = 0) -> Indices:
+def _indices(
+    missing: Label | Mapping[str, Label] | None, mechanism: Mechanism, batches: Iterable[Any], first_row: int = 0
+) -> Indices:
     """Yield the values' indices, in pieces large enough for a kernel call."""
     buffered: list[npt.NDArray[np.int64]] = []
     waiting, row = 0, first_row

@@ -1,0 +1,185 @@
+"""The odds and the names that the survey page shows are those of the exact law, for the rules that Studio can make."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+import sfumato as sf
+from sfumato.errors import SfumatoError
+from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.registry import all_families
+from support import ROOT
+from support.components import absent
+
+PAGES = ROOT / "src" / "sfumato" / "server" / "pages"
+#: Reports above which a law is not compared output by output.
+MOST_REPORTS = 3000
+LEVELS = ("0.1", "1", "ln 3", "2", "6")
+
+_SCRIPT = """
+import { replyReader } from "REPLIES"
+const read = (value) => JSON.parse(value)
+const answers = CASES.map(({ spec, size, sizes, reports }) => {
+    const reader = replyReader(spec, size, sizes)
+    if (!reader) return null
+    return {
+        parts: reader.parts.map((part) => ({
+            axes: part.axes ?? null, scale: !!part.scale, groups: part.groups ?? null, one: part.one,
+            share: part.share.map(String),
+            own: Array.from({ length: part.groups ? size : part.size }, (_, x) => part.own(x).map(String)),
+            other: part.other && Array.from({ length: part.size }, (_, x) => part.other(x).map((f) => f.map(String))),
+        })),
+        named: reports.map((report) => reader.read(BigInt(report))
+            .map(([at, rest]) => [at, reader.parts[at].names(rest)])),
+    }
+})
+console.log(JSON.stringify(answers))
+"""
+
+
+def studio_policies() -> list[sf.Policy]:
+    """Return rules of every kind that Studio makes, over lists, maps and several things at once."""
+    four, six = sf.Domain(["none", "flu", "hiv", "cancer"]), sf.Domain.range(6)
+    grid = sf.Domain.grid(latitude=(0, 1), longitude=(0, 1), rows=2, columns=3)
+    pair = sf.Domain.product(cheated=["yes", "no"], age=["young", "middle", "old"])
+    policies: list[sf.Policy] = []
+    for epsilon in LEVELS:
+        policies += [sf.Uniform(domain, epsilon) for domain in (sf.Domain(["yes", "no"]), four, grid, pair)]
+        policies += [sf.HighLow(four, ["hiv", "cancer"], epsilon), sf.HighLow(six, [1, 2, 4], epsilon)]
+        policies += [sf.HighLow(four, ["hiv"], epsilon), sf.HighLow(grid, [(0, 1), (1, 1), (1, 2)], epsilon)]
+        policies += [sf.Blocks(six, blocks, epsilon) for blocks in ("aabbcc", "aaabbc", "abcabc")]
+        policies += [sf.Blocks(domain, "aaabbb", epsilon, across="3") for domain in (six, grid)]
+        policies += [sf.Blocks(six, "aabbcc", epsilon, across="2"), sf.Blocks(six, "aabbbc", epsilon, across="4")]
+        policies += [sf.Secret(pair, secret, epsilon, sf.Anything()) for secret in ("cheated", "age")]
+    return policies
+
+
+def node(script: str) -> Any:
+    """Run a script as a module and return what it prints, as JSON."""
+    program = shutil.which("node")
+    if program is None:
+        absent("node, which runs the scripts of the pages, is not on this machine")
+    run = subprocess.run(
+        [program, "--input-type=module", "-"], input=script, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+@pytest.fixture(scope="module")
+def replies(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of the module, next to the client library as the collector serves both."""
+    folder = tmp_path_factory.mktemp("static")
+    (folder / "package.json").write_text('{"type": "module"}', encoding="utf-8")
+    shutil.copy(ROOT / "clients" / "js" / "sfumato.js", folder)
+    shutil.copy(PAGES / "replies.js", folder)
+    return (folder / "replies.js").as_uri()
+
+
+def law(mechanism: Mechanism, reports: list[int]) -> list[list[Fraction]]:
+    """Return the exact probability of each report for each value."""
+    return [[mechanism.probability(report, x) for x in range(len(mechanism.domain))] for report in reports]
+
+
+def factors(mechanism: Mechanism) -> list[int] | None:
+    """Return the sizes of the attributes of a value, if its domain or its mechanism has some."""
+    domain, p = mechanism.domain, mechanism.spec["parameters"]
+    if domain.kind == "product":
+        return list(domain.shape)
+    return [p["kinds"][kind]["size"] for kind in p["kind"]] if mechanism.spec["mechanism"] == "product" else None
+
+
+def compare(mechanisms: list[Mechanism], module: str) -> int:
+    """Compare the names and the odds of these mechanisms with their exact laws; return how many the module knows."""
+    small = [mechanism for mechanism in mechanisms if mechanism.outputs <= MOST_REPORTS]
+    reports = [list(mechanism.reports()) for mechanism in small]
+    cases = [
+        {
+            "spec": mechanism.spec,
+            "size": len(mechanism.domain),
+            "sizes": factors(mechanism),
+            "reports": list(map(str, each)),
+        }
+        for mechanism, each in zip(small, reports, strict=True)
+    ]
+    known = 0
+    for mechanism, each, answer in zip(
+        small, reports, node(_SCRIPT.replace("REPLIES", module).replace("CASES", json.dumps(cases))), strict=True
+    ):
+        if answer is None:
+            continue
+        known += 1
+        columns, size = law(mechanism, each), len(mechanism.domain)
+        for at, part in enumerate(answer["parts"]):
+            of = _projection(mechanism, part)
+            named = [{x for place, values in replies if place == at for x in values} for replies in answer["named"]]
+            about = [any(place == at for place, _ in replies) for replies in answer["named"]]
+            share = Fraction(*map(int, part["share"]))
+            for x in range(size):
+                own = Fraction(*map(int, part["own"][x if part["groups"] else of(x)]))
+                # A bit about a scale names no value: its odds are those of a one.
+                held = [bool(report) for report in each] if part["scale"] else [of(x) in values for values in named]
+                exact = sum((column[x] for column, is_held in zip(columns, held, strict=True) if is_held), Fraction())
+                assert exact == own * share, (mechanism.spec["mechanism"], x, float(exact), float(own * share))
+                assert sum((c[x] for c, is_about in zip(columns, about, strict=True) if is_about), Fraction()) == share
+            if part.get("other") and size > 1 and not part["axes"] and not part["groups"]:
+                for x in range(size):
+                    odds = [
+                        sum((c[other] for c, values in zip(columns, named, strict=True) if x in values), Fraction())
+                        for other in range(size)
+                        if other != x
+                    ]
+                    bounds = tuple(Fraction(*map(int, bound)) for bound in part["other"][x])
+                    assert (min(odds), max(odds)) == bounds, mechanism.spec["mechanism"]
+        if len(answer["parts"]) == 1 and not answer["parts"][0]["scale"]:
+            for column, ((_, values),) in zip(columns, answer["named"], strict=True):
+                likeliest = [x for x in range(size) if column[x] == max(column)]
+                assert values in (likeliest, []), mechanism.spec["mechanism"]
+    return known
+
+
+def _projection(mechanism: Mechanism, part: dict[str, Any]) -> Any:
+    """Return the function from the index of a value to the index that a part of a reply is about."""
+    if part["groups"]:
+        return lambda x: part["groups"][x]
+    if not part["axes"]:
+        return lambda x: x
+    sizes = factors(mechanism) or []
+
+    def project(x: int) -> int:
+        digits: list[int] = []
+        for size in reversed(sizes):
+            digits.insert(0, x % size)
+            x //= size
+        index = 0
+        for axis in part["axes"]:
+            index = index * sizes[axis] + digits[axis]
+        return index
+
+    return project
+
+
+@pytest.mark.slow
+def test_the_odds_on_the_page_are_exact_for_every_rule_of_studio(replies: str) -> None:
+    mechanisms: dict[str, Mechanism] = {}
+    for policy in studio_policies():
+        for row in sf.plan(policy, 1000, max_seconds=0).rows:
+            try:
+                mechanism = row.mechanism
+            except SfumatoError:
+                continue
+            mechanisms[mechanism.hash] = mechanism
+    assert compare(list(mechanisms.values()), replies) > 150
+
+
+@pytest.mark.slow
+def test_the_odds_on_the_page_are_exact_for_the_examples_of_every_family(replies: str) -> None:
+    examples = [family.load_examples() for family in all_families() if family.in_browser]
+    mechanisms = [one for example in examples if example for level in ("0.5", "2") for one in example.laws(level)]
+    assert compare(mechanisms, replies) > 40
