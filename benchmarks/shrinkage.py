@@ -1,11 +1,13 @@
 """Measure the methods "bayes" and "best" against "simplex": total variation, squared error, coverage and time.
 
-Usage: ``python -m benchmarks.shrinkage [table] [held-out] [maps] [coverage] [large]``; without names, all parts run.
+Usage: ``python -m benchmarks.shrinkage [table] [held-out] [new] [small] [maps] [coverage] [posterior] [many] [large]``;
+without names, all parts run.
 The public data come from the folder in SFUMATO_DATA; without it, invented data stand in.
 """
 
 from __future__ import annotations
 
+import gzip
 import resource
 import sys
 import time
@@ -16,6 +18,7 @@ import numpy.typing as npt
 
 import sfumato as sf
 from sfumato.collecting import Aggregate
+from sfumato.estimation.empirical_bayes import Shrinkage, fit_posterior
 from sfumato.mechanisms import (
     BlockMechanism,
     CyclicDesign,
@@ -25,7 +28,7 @@ from sfumato.mechanisms import (
     SubsetSelection,
     count_law_for,
 )
-from sfumato.papers.data import data_folder, us_grid
+from sfumato.papers.data import census_column, data_folder, us_grid
 
 Floats = npt.NDArray[np.float64]
 
@@ -112,7 +115,7 @@ def msnbc() -> Floats:
     if folder is None or not (folder / "msnbc_category_counts.csv").exists():
         return normal(np.arange(1, 18) ** -1.0)
     rows = np.genfromtxt(folder / "msnbc_category_counts.csv", delimiter=",", names=True, dtype=None, encoding="utf-8")
-    name = next(name for name in rows.dtype.names if "view" in name.lower())
+    name = next(name for name in rows.dtype.names or () if "view" in name.lower())
     return normal(rows[name])
 
 
@@ -144,32 +147,73 @@ def mechanisms(size: int, epsilon: float) -> dict[str, Mechanism]:
     }
 
 
-def held_out(repetitions: int = 5) -> None:
-    """Print the ratios to simplex for five truths and five mechanisms, and how many are worse by more than 2%."""
-    truths = {
-        "DPBench-like": histograms(),
-        "Kosarak": kosarak(),
-        "MSNBC": msnbc(),
-        "Gowalla": gowalla(),
-        "mixture": mixture(),
+def new_truths() -> dict[str, Floats]:
+    """Return truths that were estimated for the first time after the rule of "best" was fixed."""
+    folder = data_folder()
+    levels, countries = (census_column(folder, name).value for name in ("education", "native-country"))
+    world = normal(np.exp(2 * np.random.default_rng(3).standard_normal(1024)))
+    if folder is not None and (folder / "gowalla_world_256x256.npz").exists():
+        world = normal(
+            np.load(folder / "gowalla_world_256x256.npz")["hist"].reshape(32, 8, 32, 8).sum(axis=(1, 3)).ravel()
+        )
+    rank = np.arange(1, 1501)
+    return {
+        "education": normal(np.unique(levels, return_counts=True)[1]),
+        "countries": normal(np.unique(countries, return_counts=True)[1]),
+        "visits": normal(msnbc_lengths()),
+        "world map": world,
+        "surnames": normal((rank + 20.0) ** -1.2),
     }
+
+
+def msnbc_lengths() -> Floats:
+    """Return how many visits of MSNBC have 1 to 60 pages, or a stand-in."""
+    folder = data_folder()
+    if folder is None or not (folder / "msnbc_sequences.txt.gz").exists():
+        return normal(0.8 ** np.arange(60) + 0.002)
+    with gzip.open(folder / "msnbc_sequences.txt.gz", "rt") as lines:
+        lengths = np.array([len(line.split()) for line in lines])
+    return np.asarray(np.bincount(np.clip(lengths, 1, 60), minlength=61)[1:], np.float64)
+
+
+def held_out(repetitions: int = 10) -> None:
+    """Print the errors for five truths that were estimated before the rule of "best" was fixed, with other seeds."""
+    truths = {
+        "MSNBC": msnbc(),
+        "DPBench-like": histograms(),
+        "mixture": mixture(),
+        "Kosarak": kosarak(),
+        "Gowalla": gowalla(),
+    }
+    compare(truths, repetitions)
+
+
+def new(repetitions: int = 10) -> None:
+    """Print the errors for five truths that were not estimated before the rule of "best" was fixed."""
+    compare(new_truths(), repetitions)
+
+
+def compare(truths: dict[str, Floats], repetitions: int) -> None:
+    """Print the ratios to simplex for truths and five mechanisms, and how many are worse by more than 2%."""
     print(f"ratio to simplex: total variation and squared error of bayes and best ({repetitions} repetitions)")
     print(f"  {'truth':13} {'mechanism':10} {'ε':>2} {'n':>9} {'simplex':>8}  bayes TV  sq   best TV  sq   chose bayes")
     worse = {("bayes", "TV"): 0, ("bayes", "sq"): 0, ("best", "TV"): 0, ("best", "sq"): 0}
-    wrong = cells = collections = 0
+    wrong = missed = cells = collections = 0
     for name, truth in truths.items():
         for epsilon in (1, 3):
             for which, mechanism in mechanisms(len(truth), epsilon).items():
                 for n in (30_000, 1_000_000):
                     errors, chosen = [], 0
                     for seed in range(repetitions):
-                        best = sf.estimate(mechanism, drawn(mechanism, n, truth, seed), "best")
+                        best = sf.estimate(mechanism, drawn(mechanism, n, truth, 100 + seed), "best")
                         bayes = sf.estimate(mechanism, best.counts, "bayes").frequencies
                         assert best.choice is not None
-                        chosen += best.choice.method == "bayes"
+                        is_bayes = best.choice.method == "bayes"
+                        chosen += is_bayes
                         estimates = (best.nearest, bayes, best.frequencies)
                         row = [distance(p, truth) for p in estimates]
-                        wrong += row[2] > min(row[:2]) + 1e-12
+                        wrong += is_bayes and row[1] > row[0]
+                        missed += not is_bayes and row[1] < row[0]
                         collections += 1
                         errors.append([row, [float(np.sum((p - truth) ** 2)) for p in estimates]])
                     simplex, *others = np.mean(errors, axis=0).T
@@ -183,7 +227,47 @@ def held_out(repetitions: int = 5) -> None:
                     print(f"{head}  {shown}  {chosen}/{repetitions}", flush=True)
     for (method, kind), number in worse.items():
         print(f"  {method}: {number} of {cells} cells worse by more than 2% in {kind}")
-    print(f"  best chose the worse method in {wrong} of {collections} collections")
+    print(f"  best took bayes where simplex was closer in {wrong} of {collections} collections,", end=" ")
+    print(f"and simplex where bayes was closer in {missed}")
+
+
+# -- few values, few people ------------------------------------------------------------------------------------
+
+
+def small(collections: int = 20) -> None:
+    """Print how often "best" takes the worse method in surveys of 50 to 1,000 people about 3 to 10 values."""
+    generator = np.random.default_rng(40)
+    losses, gains, taken = [], [], 0
+    ratios: dict[str, list[float]] = {"bayes": [], "best": []}
+    for survey in range(40):
+        size, n = int(generator.integers(3, 11)), round(50 * 20 ** generator.random())
+        truth = generator.dirichlet(np.full(size, (0.5, 1.0, 5.0, 1e6)[survey % 4]))
+        domain, epsilon = sf.Domain.range(size), (1, 2, 4)[survey % 3]
+        mechanism = RandomizedResponse(domain, epsilon) if survey % 2 else SubsetSelection(domain, epsilon)
+        errors = []
+        for seed in range(collections):
+            best = sf.estimate(mechanism, drawn(mechanism, n, truth, 1000 * survey + seed), "best")
+            bayes = sf.estimate(mechanism, best.counts, "bayes").frequencies
+            assert best.choice is not None
+            errors.append([distance(p, truth) for p in (best.nearest, bayes, best.frequencies)])
+            taken += best.choice.method == "bayes"
+        means = np.mean(errors, axis=0)
+        for name, mean in zip(ratios, means[1:], strict=True):
+            ratios[name].append(float(mean / means[0]))
+        losses += [taken_tv - min(others) for *others, taken_tv in errors if taken_tv > min(others)]
+        gains += [simplex - best_tv for simplex, _, best_tv in errors]
+    total = 40 * collections
+    print(f"40 small surveys, {collections} collections each: bayes was taken in {taken} of {total} collections,")
+    print(
+        f"  the worse method in {len(losses)}; there, total variation was larger by {np.mean(losses):.4f} on average,"
+    )
+    print(
+        f"  {np.median(losses):.4f} in the median and {max(losses):.4f} at most; below simplex by {np.mean(gains):.4f}"
+    )
+    for name, ratio in ratios.items():
+        worse = sum(number > 1.02 for number in ratio)
+        print(f"  {name}: mean error worse than that of simplex by more than 2% in {worse} of 40, ", end="")
+        print(f"ratios {min(ratio):.3f} to {max(ratio):.3f}, geometric mean {np.exp(np.mean(np.log(ratio))):.3f}")
 
 
 # -- maps ----------------------------------------------------------------------------------------------------------
@@ -219,9 +303,9 @@ def maps() -> None:
 # -- intervals -----------------------------------------------------------------------------------------------------
 
 
-def coverage() -> None:
+def coverage(bayes: int = 1500, best: int = 400) -> None:
     """Print the coverage of 95% intervals by the true count, for rare values among 50,000 people."""
-    surveys = {"bayes": 1500, "best": 150}
+    surveys = {"bayes": bayes, "best": best}
     classes = {0: 20, 1: 20, 5: 20, 20: 20, 100: 15}
     rare = np.repeat(list(classes), list(classes.values()))
     truth = normal(np.append(rare, np.full(5, (50_000 - rare.sum()) / 5)))
@@ -248,7 +332,71 @@ def coverage() -> None:
             print(f"  {name:27} {method:5} {number} surveys, {shown}; empty: {empty}", flush=True)
 
 
+def posterior_intervals(surveys: int = 400) -> None:
+    """Print the coverage of posterior intervals by the true count, and by how much they must be widened for 94.4%.
+
+    One value in each class stands for a class of few values: a prior that is fitted to all values hardly notices it.
+    """
+    counts = np.repeat([0, 1, 5, 20, 100, 300, 600, 1000], [30, 25, 20, 15, 5, 1, 1, 1])
+    truth = normal(np.append(counts, np.full(2, (50_000 - counts.sum()) / 2)))
+    mechanism = HadamardResponse(sf.Domain.range(len(truth)), 1)
+    distances = []
+    ratios = []
+    for seed in range(surveys):
+        estimate = sf.estimate(mechanism, drawn(mechanism, 50_000, truth, seed))
+        model = Shrinkage.of(mechanism.estimator, estimate.unbiased, estimate.nearest, 50_000)
+        mean, deviation = np.zeros((2, len(truth)))
+        fitted = fit_posterior(model, mechanism.domain, smooth=False)
+        for part, mixture in zip(fitted.classes, fitted.mixtures, strict=True):
+            mean[part], deviation[part] = mixture.mean, np.sqrt(mixture.variance)
+        distances.append(np.abs(mean - truth) / np.maximum(deviation, 1e-9))
+        ratios.append(deviation / estimate.standard_errors)
+    print(f"posterior intervals, Hadamard, ε = 1, {surveys} surveys: coverage at ± 1.96, factor for 94.4%, length")
+    for count in np.unique(counts):
+        rows = np.flatnonzero(counts == count)
+        needed = np.array(distances)[:, rows]
+        factor = float(np.quantile(needed, 0.944)) / 1.96
+        length = factor * float(np.median(np.array(ratios)[:, rows]))
+        print(f"  {count:5} people: {np.mean(needed <= 1.96):.3f}, {factor:.2f}, {length:.2f} of the unbiased interval")
+
+
 # -- many values ---------------------------------------------------------------------------------------------------
+
+
+def many(collections: int = 3) -> None:
+    """Print the choices of "best" for 2^12 to 2^17 values, more than in the truths on which its rule was chosen."""
+    number = 0
+    wrong: list[float] = []
+    missed: list[float] = []
+    print(f"many values, Hadamard response, ε = 1: total variation of simplex, bayes, best ({collections} collections)")
+    for size in (2**12, 2**15, 2**17):
+        rank = np.arange(1, size + 1)
+        mechanism = HadamardResponse(sf.Domain.range(size), 1)
+        truths = {
+            "Zipf 0.7": normal(rank**-0.7),
+            "Zipf 1": normal(1 / rank),
+            "Zipf 1.5": normal(rank**-1.5),
+            "uniform": normal(np.ones(size)),
+            "1 of 16 equal": normal(rank <= size // 16),
+            "1 of 256 equal": normal(rank <= size // 256),
+            "log-normal": normal(np.exp(2 * np.random.default_rng(5).standard_normal(size))),
+            "geometric": normal(np.exp(-20 * rank / size)),
+        }
+        for name, truth in truths.items():
+            for people in (30, 1000, 30_000):
+                errors = []
+                for seed in range(collections):
+                    best = sf.estimate(mechanism, drawn(mechanism, people * size, truth, 200 + seed), "best")
+                    bayes = sf.estimate(mechanism, best.counts, "bayes").frequencies
+                    errors.append([distance(p, truth) for p in (best.nearest, bayes, best.frequencies)])
+                    simplex_tv, bayes_tv, best_tv = errors[-1]
+                    number += 1
+                    if best_tv > min(simplex_tv, bayes_tv):
+                        (wrong if bayes_tv > simplex_tv else missed).append(best_tv / min(simplex_tv, bayes_tv))
+                shown = " → ".join(f"{error:.4f}" for error in np.mean(errors, axis=0))
+                print(f"  {size:7,} {name:15} {people:6,} people per value: {shown}", flush=True)
+    print(f"  of {number} collections, best took bayes where simplex was closer in {len(wrong)}, ", end="")
+    print(f"by at most {max(wrong, default=1.0) - 1:.1%}, and simplex where bayes was closer in {len(missed)}")
 
 
 def large() -> None:
@@ -270,8 +418,12 @@ def large() -> None:
 PARTS: dict[str, Callable[[], None]] = {
     "table": table,
     "held-out": held_out,
+    "new": new,
+    "small": small,
     "maps": maps,
     "coverage": coverage,
+    "posterior": posterior_intervals,
+    "many": many,
     "large": large,
 }
 

@@ -25,6 +25,7 @@ def written(folder: Path) -> tuple[Aggregate, list[str]]:
     return counts, names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("smooth", [False, True])
 def test_best_states_its_choice(smooth: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     counts, names = written(tmp_path)

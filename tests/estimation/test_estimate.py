@@ -578,6 +578,7 @@ def test_intervals_are_ordered_nested_and_within_bounds(name: str, method: str) 
         narrower = low, high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLED)
 def test_intervals_of_many_reports_are_z_standard_errors_about_the_unbiased(name: str) -> None:
     estimate = sampled_estimate(name, n=400_000)

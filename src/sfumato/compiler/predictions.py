@@ -6,6 +6,8 @@ simulated: counts are drawn from their law, estimated by the method, and compare
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,8 +19,8 @@ from sfumato._core import MOST_PEOPLE, Floats, check_keys, number_document, read
 from sfumato.collecting import Aggregate
 from sfumato.domain import Domain, Frequencies, checked_distribution
 from sfumato.errors import InvalidInput, LimitExceeded
-from sfumato.estimation import METHODS, estimate
-from sfumato.mechanisms import Estimator, Mechanism, count_law_for
+from sfumato.estimation import METHODS, estimate, shrunk
+from sfumato.mechanisms import Mechanism, count_law_for
 from sfumato.randomness import insecure_generator
 
 if TYPE_CHECKING:
@@ -38,18 +40,26 @@ _TRUTH_WORDS = {
     "zipf": "frequencies proportional to 1/rank (zipf)",
     "geometric": "frequencies proportional to 0.95^rank (geometric)",
 }
+#: Methods that take less than a millisecond.
+_QUICK = ("unbiased", "simplex")
 #: Least and greatest number of draws, and the relative standard error of the mean distance at which draws end.
 _FEWEST, _MOST, _ACCURACY = 8, 200, 0.01
-#: The same relative error for methods that search for a fit, because an estimate may take a second.
-_ROUGH_ACCURACY = 0.03
-#: Number of values up to which counts that are not a histogram are always drawn from their exact law, and up to which
-#: they are if single reports matter. Drawing the counts of subset selection over 100 values takes 17 ms and over 1,000
-#: values 0.2 s; the normal approximation of its estimate takes less than 1 ms.
+#: Least number of draws in the search for a number of people, for methods that take little time.
+_FEWEST_IN_SEARCH = 200
+#: The relative standard error at which draws end for methods that search for a fit, and for the method "best", which
+#: simulates surveys for each estimate; maximum number of draws for the latter.
+_ROUGH_ACCURACY, _BEST_ACCURACY, _MOST_BEST = 0.03, 0.04, 24
+#: Number of values up to which counts are always drawn from their exact law, and up to which counts that are not a
+#: histogram are if single reports matter. Drawing the counts of subset selection over 100 values takes 17 ms and over
+#: 1,000 values 0.2 s; the normal approximation of its estimate takes less than 1 ms.
 _SMALL_EXACT, _LARGEST_EXACT = 16, 256
 #: Effect of one report on a frequency, relative to its standard error, above which single reports matter.
 _LARGE_EFFECT = 0.3
-#: Steps of the bisection for a number of people, each by a factor of 2 at first; the last one is by 1%.
-_BISECTIONS = 7
+#: Least step of the search for a number of people, as a logarithm.
+_LEAST_STEP = 0.1
+#: Relative distance of an error from the target up to which it counts for the final interpolation; sum of squares of
+#: logarithms below which points are too near each other for a slope.
+_NEAR, _LEAST_SPREAD = 0.2, 1e-3
 
 
 @dataclass(frozen=True)
@@ -161,19 +171,24 @@ def truth_distribution(verb: str, truth: Any, domain: Domain) -> Floats:
     return checked_distribution(truth, domain, verb, "truth", absent=0.0)
 
 
-def predict(mechanism: Mechanism, n: int, assumed: Assumption) -> PredictedError | None:
-    """Return the predicted error of estimates from n reports; None if the method does not support the mechanism."""
+def predict(mechanism: Mechanism, n: int, assumed: Assumption, *, fewest: int = _FEWEST) -> PredictedError | None:
+    """Return the predicted error of estimates from n reports; None if the method does not support the mechanism.
+
+    At least ``fewest`` surveys are simulated.
+    """
     if math.isinf(mechanism.risk(n, assumed.truth)):
         return None
     distances: list[float] = []
     squares: list[float] = []
-    accuracy = _ACCURACY if assumed.method in _OF_UNBIASED else _ROUGH_ACCURACY
+    slow = _BEST_ACCURACY if assumed.method == "best" else _ROUGH_ACCURACY
+    accuracy = _ACCURACY if assumed.method in _QUICK else slow
+    most = _MOST_BEST if assumed.method == "best" else _MOST
     try:
-        for frequencies in _estimates(mechanism, n, assumed):
+        for frequencies in itertools.islice(_estimates(mechanism, n, assumed), most):
             difference = frequencies - assumed.truth
             distances.append(min(float(np.abs(difference).sum()) / 2, 1.0))
             squares.append(float(difference @ difference))
-            if len(distances) >= _FEWEST and _standard_error(distances) <= accuracy * np.mean(distances):
+            if len(distances) >= fewest and _standard_error(distances) <= accuracy * np.mean(distances):
                 break
     except (InvalidInput, LimitExceeded):  # such as the method "efficient" with reports that are bitmaps
         return None
@@ -192,7 +207,8 @@ def value_errors(mechanism: Mechanism, n: int, assumed: Assumption) -> Floats:
     """Return the expected root mean square error of each frequency; exact for the method "unbiased"."""
     if assumed.method == "unbiased":
         return np.sqrt(np.maximum(mechanism.estimator.variances(assumed.truth), 0.0) / n)
-    squares = [(frequencies - assumed.truth) ** 2 for frequencies in _estimates(mechanism, n, assumed)]
+    draws = itertools.islice(_estimates(mechanism, n, assumed), _MOST_BEST if assumed.method == "best" else _MOST)
+    squares = [(frequencies - assumed.truth) ** 2 for frequencies in draws]
     return np.asarray(np.sqrt(np.mean(squares, axis=0)))
 
 
@@ -211,31 +227,49 @@ def people_for(target: float, mechanism: Mechanism, assumed: Assumption, start: 
         A first guess of the number.
     """
 
-    def is_enough(people: float) -> bool:
-        predicted = predict(mechanism, round(people), assumed)
+    def excess(people: float) -> float:
+        """Return the logarithm of the predicted error, relative to the target; at most 0 if people are enough."""
+        predicted = predict(mechanism, round(people), assumed, fewest=fewest)
         assert predicted is not None
-        return predicted.tv <= target
+        return math.log(max(predicted.tv, 1e-300) / target)
 
-    people = min(max(start, 1.0), float(MOST_PEOPLE))
-    enough, factor = is_enough(people), 2.0
-    while True:
-        other = people / factor if enough else people * factor
-        if other < 1:
-            if is_enough(1.0):
+    # More surveys than for a prediction, where they take little time, because errors of 1% are 2% of the people.
+    fewest, interpolations = (_FEWEST_IN_SEARCH, 8) if assumed.method in _QUICK else (_FEWEST, 3)
+    # Errors decrease about as 1/√n, so that each guess moves by the square of the ratio, and farther if it repeats.
+    people, factor = min(max(start, 1.0), float(MOST_PEOPLE)), 2.0
+    too_few: tuple[float, float] | None = None
+    enough: tuple[float, float] | None = None
+    while too_few is None or enough is None:
+        above = excess(people)
+        if above <= 0:
+            enough = people, above
+            if people == 1:
                 return 1
-            other = 1.0
-            break
-        if other > MOST_PEOPLE:
-            return None
-        if is_enough(other) != enough:
-            break
-        people, factor = other, factor**2
-    low, high = sorted((people, other))
-    steps = _BISECTIONS + max(0, math.ceil(math.log2(max(math.log2(high / low), 1.0))))
-    for _ in range(steps):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if is_enough(middle) else (middle, high)
-    return math.ceil(high)
+        else:
+            too_few = people, above
+            if people == MOST_PEOPLE:
+                return None
+        step = math.copysign(max(abs(factor * above), _LEAST_STEP), above)
+        people, factor = min(max(people * math.exp(min(step, 60.0)), 1.0), float(MOST_PEOPLE)), 2 * factor
+    points = [too_few, enough]
+    for _ in range(interpolations):
+        share = min(max(too_few[1] / (too_few[1] - enough[1]), 0.1), 0.9)
+        people = too_few[0] * (enough[0] / too_few[0]) ** share
+        points.append((people, excess(people)))
+        too_few, enough = (too_few, points[-1]) if points[-1][1] <= 0 else (points[-1], enough)
+    return math.ceil(_root([point for point in points if abs(point[1]) <= _NEAR] or [enough]))
+
+
+def _root(points: list[tuple[float, float]]) -> float:
+    """Return the number at which a line through points (n, excess) is zero, with n on a logarithmic scale.
+
+    Simulated errors are noisy, and the line averages over them.
+    """
+    logarithms, excesses = np.log([people for people, _ in points]), np.array([above for _, above in points])
+    middle, spread = float(logarithms.mean()), logarithms - logarithms.mean()
+    flat = float(spread @ spread) < _LEAST_SPREAD
+    slope = -0.5 if flat else float(np.clip(spread @ excesses / (spread @ spread), -1.0, -0.2))
+    return math.exp(min(max(middle - float(excesses.mean()) / slope, 0.0), math.log(MOST_PEOPLE)))
 
 
 def _standard_error(numbers: list[float]) -> float:
@@ -246,10 +280,10 @@ def _standard_error(numbers: list[float]) -> float:
 def _estimates(mechanism: Mechanism, n: int, assumed: Assumption) -> Iterator[Floats]:
     """Yield the frequencies that the method estimates in simulated surveys; the seed is fixed."""
     generator, truth = insecure_generator(0), assumed.truth
-    law, linear = count_law_for(mechanism), _OF_UNBIASED.get(assumed.method)
-    if linear is not None and (law is None or _is_drawn_as_normal(mechanism, n, truth)):
-        for unbiased in _normal_frequencies(mechanism, n, truth, generator):
-            yield linear(mechanism.estimator, unbiased)
+    law, of_unbiased = count_law_for(mechanism), _OF_UNBIASED.get(assumed.method)
+    if of_unbiased is not None:
+        for unbiased, fractions in _unbiased_frequencies(mechanism, n, assumed, generator):
+            yield of_unbiased(mechanism, unbiased, fractions, n)
     elif law is None:
         raise InvalidInput("plan", "method", f"be one of {', '.join(_OF_UNBIASED)} for {mechanism!r}", assumed.method)
     else:
@@ -258,12 +292,32 @@ def _estimates(mechanism: Mechanism, n: int, assumed: Assumption) -> Iterator[Fl
             yield estimate(mechanism, counts, assumed.method).frequencies
 
 
-def _is_drawn_as_normal(mechanism: Mechanism, n: int, truth: Floats) -> bool:
-    """Return whether the normal law replaces the exact law of counts, because that takes long to draw from."""
-    if mechanism.report_format.is_histogram or len(truth) <= _SMALL_EXACT:
+def _unbiased_frequencies(
+    mechanism: Mechanism, n: int, assumed: Assumption, generator: Generator
+) -> Iterator[tuple[Floats, Floats]]:
+    """Yield unbiased frequencies and fractions of reports of simulated surveys, from their exact or the normal law."""
+    law, estimator, truth = count_law_for(mechanism), mechanism.estimator, assumed.truth
+    if law is None or _is_drawn_as_normal(mechanism, n, assumed):
+        for unbiased in _normal_frequencies(mechanism, n, truth, generator):
+            yield unbiased, estimator.expected_counts(unbiased)
+    else:
+        for _ in range(_MOST):
+            counts = law(generator, n, truth)
+            yield estimator.frequencies_of_counts(counts, n), counts / n
+
+
+def _is_drawn_as_normal(mechanism: Mechanism, n: int, assumed: Assumption) -> bool:
+    """Return whether the normal law replaces the exact law of counts.
+
+    It takes less time if reports are bitmaps. For methods with few draws, it is used for other reports too: mechanisms
+    with the same variances then have the same simulated errors, because the seed is fixed.
+    """
+    is_histogram, size = mechanism.report_format.is_histogram, len(assumed.truth)
+    if size <= _SMALL_EXACT or (is_histogram and assumed.method in _QUICK):
         return False
-    if len(truth) > _LARGEST_EXACT:
+    if size > _LARGEST_EXACT and not is_histogram:
         return True
+    truth = assumed.truth
     least, greatest = mechanism.estimator.honest_score_bounds()
     effects = np.maximum(greatest - truth, truth - least) / n
     deviations = np.sqrt(np.maximum(mechanism.estimator.variances(truth), 0.0) / n)
@@ -271,20 +325,43 @@ def _is_drawn_as_normal(mechanism: Mechanism, n: int, truth: Floats) -> bool:
 
 
 def _normal_frequencies(mechanism: Mechanism, n: int, truth: Floats, generator: Generator) -> Iterator[Floats]:
-    """Yield normal unbiased frequencies with the exact variances; their sum is 1 if all reports have this sum."""
+    """Yield normal unbiased frequencies with the exact variances; their sum is 1 if all reports have this sum.
+
+    Totals of groups that reports reveal are drawn as counts of people, and errors sum to zero within each group.
+    """
     estimator = mechanism.estimator
-    variances = np.maximum(estimator.variances(truth), 0.0) / n
+    group = estimator.known_groups()
+    totals = np.bincount(group, weights=truth)
+    parts = np.divide(truth, totals[group], out=np.zeros(len(truth)), where=totals[group] > 0)
+    between = parts**2 * totals[group] * (1 - totals[group]) if len(totals) > 1 else np.zeros(len(truth))
+    variances = np.maximum(estimator.variances(truth) - between, 0.0) / n
+    sums = np.bincount(group, weights=variances)[group]
     total = float(variances.sum())
-    has_sum = total > 0 and estimator.variance(np.ones(len(truth)), truth) <= 1e-9 * total * n
-    share = variances / total if has_sum else np.zeros(len(truth))
+    has_sum = total > 0 and (len(totals) > 1 or estimator.variance(np.ones(len(truth)), truth) <= 1e-9 * total * n)
+    share = np.divide(variances, sums, out=np.zeros(len(truth)), where=sums > 0) if has_sum else np.zeros(len(truth))
     scale = np.sqrt(variances / np.maximum(1 - share, 0.5))  # centring removes this part of each variance
     for _ in range(_MOST):
         noise = scale * generator.standard_normal(len(truth))
-        yield truth + noise - share * noise.sum()
+        noise -= share * np.bincount(group, weights=noise)[group]
+        people = generator.multinomial(n, totals / totals.sum()) / n if len(totals) > 1 else totals
+        yield parts * people[group] + noise
 
 
-#: Methods that depend only on the unbiased frequencies, which are nearly normal if there are many.
-_OF_UNBIASED: dict[str, Callable[[Estimator, Floats], Floats]] = {
-    "unbiased": lambda estimator, unbiased: unbiased,  # noqa: ARG005
-    "simplex": lambda estimator, unbiased: estimator.nearest(unbiased, estimator.expected_counts(unbiased)),
+def _simplex(mechanism: Mechanism, unbiased: Floats, fractions: Floats, n: int) -> Floats:  # noqa: ARG001
+    """Return the frequencies of the method "simplex"."""
+    return mechanism.estimator.nearest(unbiased, fractions)
+
+
+def _shrunk(method: str, mechanism: Mechanism, unbiased: Floats, fractions: Floats, n: int) -> Floats:
+    """Return the frequencies of the method "bayes" or "best"."""
+    nearest = mechanism.estimator.nearest(unbiased, fractions)
+    return shrunk(mechanism, unbiased, nearest, n, method, early=True)[0]
+
+
+#: Methods that depend only on the unbiased frequencies, which are nearly normal if there are many reports.
+_OF_UNBIASED: dict[str, Callable[[Mechanism, Floats, Floats, int], Floats]] = {
+    "unbiased": lambda mechanism, unbiased, fractions, n: unbiased,  # noqa: ARG005
+    "simplex": _simplex,
+    "bayes": functools.partial(_shrunk, "bayes"),
+    "best": functools.partial(_shrunk, "best"),
 }

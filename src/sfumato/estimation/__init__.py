@@ -74,4 +74,5 @@ __all__ = [
 # Imported by other packages of Sfumato; not part of the public interface.
 from sfumato.estimation.estimates import estimate_notes as estimate_notes, outside_column as outside_column
 from sfumato.estimation.estimators import check_estimable as check_estimable
-from sfumato.estimation.frequencies import METHODS as METHODS
+from sfumato.estimation.frequencies import METHODS as METHODS, shrunk as shrunk
+from sfumato.estimation.plausibility import Plausibility as Plausibility, plausibility as plausibility

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sfumato._core import Floats, one_thread
 from sfumato.collecting import Aggregate
 from sfumato.domain import Frequencies, checked_distribution
 from sfumato.errors import Description, InvalidInput
@@ -16,7 +17,7 @@ from sfumato.estimation.mechanism_estimates import (
 )
 from sfumato.mechanisms import Fit, Mechanism, NotIdentifiable
 
-__all__ = ["METHODS", "estimate"]
+__all__ = ["METHODS", "estimate", "shrunk"]
 
 
 def estimate(
@@ -42,8 +43,8 @@ def estimate(
         The distribution of values that method ``"mmse"`` assumes: a sequence in domain order, or a mapping or pandas
         Series with the values as labels. Other methods do not accept it.
     smooth
-        Whether the methods ``"bayes"`` and ``"best"`` let neighbouring values share a prior. This requires a grid, or a
-        domain with an order, such as numbers.
+        Whether the methods ``"bayes"`` and ``"best"`` let neighbouring values share a prior. This requires a grid or
+        ascending numbers.
 
     Returns
     -------
@@ -78,8 +79,8 @@ def estimate(
     - ``"bayes"``: posterior means under a prior that is fitted to all frequencies, moved to the nearest distribution
       with the known totals. It is usually much closer to the truth than ``"simplex"`` if there are many values. The
       prior is a nonparametric maximum-likelihood estimate (Kiefer and Wolfowitz 1956).
-    - ``"best"``: ``"simplex"`` or ``"bayes"``, whichever has the smaller expected total variation error. A parametric
-      bootstrap with a fixed seed estimates these errors. ``Estimate.choice`` states them.
+    - ``"best"``: ``"bayes"`` if simulations with a fixed seed show that its errors are smaller, else ``"simplex"``.
+      ``Estimate.choice`` states the errors.
 
     Examples
     --------
@@ -134,10 +135,7 @@ def estimate(
         distribution = checked_distribution(prior, mechanism.domain, "estimate", "prior")
         frequencies = estimator.mean_posterior(fractions, distribution)
     elif method in SHRINKING_METHODS:
-        model = Shrinkage.of(estimator, unbiased, nearest, aggregate.n)
-        posterior = fit_posterior(model, mechanism.domain, smooth=smooth)
-        choice = choose(posterior) if method == "best" else None
-        frequencies = nearest if choice is not None and choice.method == "simplex" else posterior.frequencies()
+        frequencies, choice = shrunk(mechanism, unbiased, nearest, aggregate.n, method, smooth=smooth)
     return MechanismEstimate(
         method,
         frequencies,
@@ -149,6 +147,28 @@ def estimate(
         choice=choice,
         smooth=bool(smooth),
     )
+
+
+def shrunk(
+    mechanism: Mechanism,
+    unbiased: Floats,
+    nearest: Floats,
+    n: int,
+    method: str,
+    *,
+    smooth: bool = False,
+    early: bool = False,
+) -> tuple[Floats, Choice | None]:
+    """Return the frequencies of the method "bayes" or "best", and the choice of the latter.
+
+    ``unbiased`` and ``nearest`` are the frequencies of the methods "unbiased" and "simplex" from n reports.
+    With ``early``, the simulations by which "best" chooses end as soon as the choice is clear.
+    """
+    model = Shrinkage.of(mechanism.estimator, unbiased, nearest, n)
+    with one_thread():
+        posterior = fit_posterior(model, mechanism.domain, smooth=smooth)
+        choice = choose(posterior, early=early) if method == "best" else None
+    return nearest if choice is not None and choice.method == "simplex" else posterior.frequencies(), choice
 
 
 def _check(mechanism: object, aggregate: object) -> None:

@@ -80,6 +80,10 @@ class Noise:
         """Return the noise of some observations."""
         return Noise(self.constant[rows], self.slope[rows], self.square[rows])
 
+    def scaled(self, factor: float) -> Noise:
+        """Return the noise with all variances multiplied by a factor."""
+        return Noise(factor * self.constant, factor * self.slope, factor * self.square)
+
     def variance(self, parameters: Floats) -> Floats:
         """Return the variance at one parameter per observation, or at a row of parameters for each."""
         shape = (-1,) + (1,) * (parameters.ndim - 1)
@@ -387,12 +391,13 @@ class _Problem:
 def _grid(inside: Floats, noise: Noise, floor: float) -> Floats:
     """Return atoms from a little below the least to a little above the greatest observation, at least ``floor``.
 
-    They are uniform in units of the least standard error, with the variance A + B·θ between the two ends.
+    They are uniform in units of the least standard error, with the variance A + B·θ between the two ends. Above the
+    greatest observation the variance counts as constant, because it falls to zero at the greatest possible parameter.
     """
     low, high = float(inside.min()), float(inside.max())
     low = max(low - _MARGIN * math.sqrt(_least_variance(noise, low)), floor)
-    high += _MARGIN * math.sqrt(_least_variance(noise, high))
     at_low, at_high = _least_variance(noise, low), _least_variance(noise, high)
+    high += _MARGIN * math.sqrt(at_high)
     slope = max(at_high - at_low, 0.0) / (high - low)
     length = 2 * (high - low) / (math.sqrt(at_low + slope * (high - low)) + math.sqrt(at_low))
     steps = np.linspace(0.0, length, max(2, math.ceil(length / _STEP) + 1))

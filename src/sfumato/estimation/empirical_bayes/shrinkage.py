@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -154,12 +155,27 @@ class Shrinkage:
 
     def drawn(self, generator: Generator, truth: Floats) -> Shrinkage:
         """Draw observations for a true distribution that has the known totals."""
+        return Shrinkage(truth + self._errors(generator, truth), self.noise, self.totals)
+
+    def divided(self, generator: Generator, share: float) -> tuple[Shrinkage, Floats]:
+        """Divide the observations into two independent parts with the same means.
+
+        With errors ω that have the law of the noise, y + √share·ω and y - ω/√share are uncorrelated, and independent
+        for normal noise. Their variances are 1 + share and 1 + 1/share times that of y. The first part is returned as a
+        model, the second as numbers.
+        """
+        errors = self._errors(generator, self.simplex())
+        first = Shrinkage(self.observations + math.sqrt(share) * errors, self.noise.scaled(1 + share), self.totals)
+        return first, self.observations - errors / math.sqrt(share)
+
+    def _errors(self, generator: Generator, truth: Floats) -> Floats:
+        """Draw errors that sum to zero in every group with a known total."""
         deviation = np.sqrt(self.noise.variance(truth))
-        observations = truth + deviation * generator.standard_normal(len(truth))
+        errors = deviation * generator.standard_normal(len(truth))
         for part in self.totals.members:
             shares = deviation[part] ** 2
-            observations[part] -= float((observations[part] - truth[part]).sum()) * shares / shares.sum()
-        return Shrinkage(observations, self.noise, self.totals)
+            errors[part] -= float(errors[part].sum()) * shares / shares.sum()
+        return np.asarray(errors)
 
 
 class Prior(ABC):

@@ -26,16 +26,18 @@ _LEAST_CLASS, _RATIO = 64, 2
 
 
 def lattice_of(domain: Domain) -> tuple[int, ...]:
-    """Return the shape of the lattice on which values have neighbours: cells of a grid, or ordered values.
+    """Return the shape of the lattice on which values have neighbours: cells of a grid, or ascending numbers.
 
-    The value for missing answers is the last one, and not on the lattice.
+    Labels that are not numbers have no neighbours, because a list of names may be in any order. The value for missing
+    answers is the last one, and not on the lattice.
     """
     if domain.kind == "grid":
         return domain.shape
-    if domain.is_ordered:
+    if domain.is_ordered and domain.is_numeric:
         return (len(domain) - (domain.missing is not None),)
-    must = "be a grid or have an order with smooth=True, because only then values have neighbours"
-    raise InvalidInput("estimate", "the domain", must, domain, hint="Leave smooth out.")
+    must = "be a grid or ascending numbers with smoothing, because only then values have neighbours"
+    hint = "Leave smooth out, or define the values with Domain.range or Domain.numbers."
+    raise InvalidInput("estimate", "the domain", must, domain, hint=hint)
 
 
 def _neighbours(values: Floats, shape: tuple[int, ...], width: float) -> Floats:
