@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -70,6 +72,7 @@ def test_pyarrow_and_python_read_the_same_rows_or_give_the_same_error(
     assert fast > 20
 
 
+@pytest.mark.slow
 def test_long_cells_and_lines_are_refused_with_and_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
     long = "x" * 140_000
     for cells in (f"1,{long}", f'1,"{long}"', f'"{long[:70_000]}""{long[:70_000]}",1', '1,"' + "y\n" * 70_000 + '"'):
@@ -96,3 +99,36 @@ def test_other_delimiters_are_refused(wrong: str) -> None:
 def test_other_formats_are_refused() -> None:
     assert "encoding must be one of utf-8, utf-8-sig, latin-1" in refusal(TextFormat, encoding="ebcdic")
     assert "decimal must be '.' or ','" in refusal(TextFormat, decimal=";")
+
+
+@pytest.mark.parametrize("kind", ["plain", "quoted", "two members"])
+def test_compressed_files_may_be_left_at_any_piece(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks and gzip streams of pieces that are still in use, of readers that were closed, and of others are apart."""
+    monkeypatch.setattr(delimited, "_BLOCK_BYTES", 2**10)
+    monkeypatch.setattr(delimited, "_SMALL_BYTES", -1)
+    cell = '"{}"' if kind == "quoted" else "{}"
+    rows = [[cell.format(number % 7), cell.format(number)] for number in range(1500)]
+    data = "".join(f"{','.join(row)}\n" for row in [["v", "w"], *rows]).encode()
+    halves = gzip.compress(data[:4000]) + gzip.compress(data[4000:])
+    compressed = halves if kind == "two members" else gzip.compress(data)
+
+    def pieces(cut: int = 0) -> Iterator[delimited.TextPiece]:
+        file = io.BufferedReader(io.BytesIO(compressed[: len(compressed) - cut]))
+        return DelimitedText(file, "values.csv.gz", TextFormat()).pieces([0, 1])
+
+    kept = []
+    for stop in range(12):
+        reader = pieces()
+        kept += [piece for piece, _ in zip(reader, range(stop), strict=False)]
+        del reader
+    readers = [pieces() for _ in range(8)]
+    kept += [next(reader) for reader in readers]
+    del readers
+    for piece in kept:
+        numbers = [int(str(number)) for number in piece.columns[1]]
+        assert numbers == list(range(numbers[0], numbers[0] + piece.rows))
+        assert [int(str(value)) for value in piece.columns[0]] == [number % 7 for number in numbers]
+        assert [piece.line_of(row) for row in range(0, piece.rows, 50)] == [number + 2 for number in numbers[::50]]
+    assert sum(piece.rows for piece in pieces()) == len(rows)
+    with pytest.raises(InvalidInput, match="be a complete gzip file"):
+        list(pieces(cut=20))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
@@ -95,7 +96,12 @@ def test_columns_that_cannot_travel_are_rejected(capsys: pytest.CaptureFixture[s
     assert "must be a finite number" in failure(capsys, *start, "--weight", "region", "-o", "r.parquet")
     Path("holes.csv").write_text("age,region\n1,north\n2,\n")
     holes = ("privatize", "m.json", "holes.csv", "--column", "age", "--by", "region", "-o", "r.parquet")
-    assert "region in row 1 must not be missing" in failure(capsys, *holes)
+    assert "holes.csv: line 3, column 'region' must not be missing" in failure(capsys, *holes)
+    Path("weights.csv").write_text("age,w\n1,2\n2,0.5\n")
+    weights = ("privatize", "m.json", "weights.csv", "--column", "age", "--weight", "w", "-o", "r.parquet")
+    assert "weights.csv: line 3, column 'w' must be an integer" in failure(capsys, *weights)
+    Path("weights.csv").write_text("age,w\n1,heavy\n")
+    assert "weights.csv: line 2, column 'w' must be a finite number" in failure(capsys, *weights)
     assert not Path("r.parquet").exists()
     assert main([*start, "-o", "plain.parquet"]) == 0
     assert main(["aggregate", "m.json", "plain.parquet", "-o", "plain.json"]) == 0
@@ -168,6 +174,16 @@ def test_public_columns_that_do_not_fit_are_rejected(tmp_path: Path) -> None:
     write_reports(MECHANISM, np.zeros(n, np.int64), path, by={"w": np.arange(n)})
     with pytest.raises(LimitExceeded, match="at most 1,000 different values"):
         aggregate_group_files(MECHANISM, path, weight="w")
+    write_reports(MECHANISM, [0, 1, 1], path, by={"w": [1, 2, -1]})
+    with pytest.raises(
+        InvalidInput, match=r"r.parquet: row 3, column 'w' must be a finite number of at least 0; got -1"
+    ):
+        aggregate_group_files(MECHANISM, path, weight="w")
+    table = parquet.read_table(path)
+    holes = pa.chunked_array([["north", None, "south"]])
+    parquet.write_table(table.append_column("region", holes), path)
+    with pytest.raises(InvalidInput, match=r"r.parquet: row 2, column 'region' must not be missing"):
+        aggregate_group_files(MECHANISM, path, "region")
     batch = tmp_path / "r.sfb"
     write_reports(MECHANISM, [0, 1], batch)
     with pytest.raises(InvalidInput, match="which has reports only"):

@@ -165,7 +165,7 @@ def test_a_refusal_names_the_first_fault_whatever_the_threads_do(tmp_path: Path)
     table = pyarrow.table([pyarrow.array(reports)], schema=schema)
     pyarrow.parquet.write_table(table, path, row_group_size=100)
     for threads in (1, 2, 8):
-        with pytest.raises(InvalidInput, match="the report in row 1234 must be in 0 … 99; got 100"):
+        with pytest.raises(InvalidInput, match="the report in row 1235 must be in 0 … 99; got 100"):
             aggregate_files(mechanism, [path], threads=threads)
 
 

@@ -166,6 +166,7 @@ def test_decisions_that_lower_the_loss_join_the_search() -> None:
     assert not descent._chosen.all() or descent._chosen.sum() > 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("concentrated", [False, True])
 def test_a_map_of_cells_has_an_optimal_mechanism(concentrated: bool) -> None:
     policy, losses = grid(9, 9, "1")

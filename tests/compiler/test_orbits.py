@@ -141,6 +141,7 @@ LARGE: list[tuple[sf.Policy, float, float]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("policy", "error", "information"), LARGE)
 def test_exact_values_for_many_values(policy: sf.Policy, error: float, information: float) -> None:
     design, informative = found(policy), orbit_information(policy)
@@ -393,6 +394,7 @@ def test_a_design_in_words() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_importing_it_imports_no_solver() -> None:
     modules = "[name for name in ('scipy', 'highspy') if name in sys.modules]"
     code = f"import sys, sfumato.compiler.solvers.orbits; print({modules})"

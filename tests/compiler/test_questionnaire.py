@@ -319,6 +319,7 @@ def test_what_is_too_large_to_compare_is_said(monkeypatch: pytest.MonkeyPatch) -
     assert plan.left_out in str(plan)
 
 
+@pytest.mark.slow
 def test_reports_are_short_unless_the_caller_says_otherwise() -> None:
     questions = Questionnaire({"a": sf.Domain.range(40), "b": SMOKES}, 1)
     short, unlimited, limited = (questions.plan(100, max_bits=max_bits) for max_bits in ("short", None, 6))

@@ -56,8 +56,14 @@ def test_no_bound_is_above_the_optimum(seed: int, harmless: int, even: bool) -> 
     assert 0.7 * optimum.value < bound <= optimum.value * (1 + 1e-7)
 
 
-@pytest.mark.parametrize("epsilon", ["0.5", "1", "3"])
-@pytest.mark.parametrize("size", [5, 12, 30])
+@pytest.mark.parametrize(
+    ("size", "epsilon"),
+    [
+        *itertools.product((5, 12), ("0.5", "1", "3")),
+        pytest.param(30, "1", marks=pytest.mark.slow),
+        *(pytest.param(30, epsilon, marks=pytest.mark.soak) for epsilon in ("0.5", "3")),
+    ],
+)
 def test_one_maximum_for_all_values_makes_the_bound_nearly_exact(size: int, epsilon: str) -> None:
     policy = sf.Uniform(R(size), epsilon)
     least = exact_bound(policy)
@@ -73,6 +79,7 @@ def test_symmetries_do_not_change_the_bound(monkeypatch: pytest.MonkeyPatch) -> 
     assert bound_on(policy, uniform(12)) == pytest.approx(reduced, rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["0.25", "1"])
 def test_the_bound_of_a_grid_is_within_two_percent(epsilon: str) -> None:
     optimum = sf.optimal(manhattan(4, 4, epsilon), max_rounds=60)
@@ -89,13 +96,14 @@ def test_irregular_distances_have_a_bound(seed: int) -> None:
     assert 0.7 * optimum.value < optimum.bound <= optimum.value
 
 
-def test_an_interrupted_relaxation_has_a_bound_too() -> None:
+@pytest.mark.slow
+def test_an_interrupted_relaxation_has_a_bound_too(is_soak: bool) -> None:
     policy = random_pairwise(12, 3)
     slice_ = Slice.of(policy, uniform(12))
     rays = slice_.first_rays()
     weights = solve_design(rays)[0]
     whole = least_trace(slice_, rays, weights, NEVER)
-    for ticks, clock in ((n, itertools.count()) for n in range(5, 60, 5)):
+    for ticks, clock in ((n, itertools.count()) for n in range(5, 60, 5 if is_soak else 18)):
         bound = least_trace(slice_, rays, weights, Deadline(ticks, lambda clock=clock: float(next(clock))))  # type: ignore[misc]
         assert 1 <= bound <= whole * (1 + 1e-6)
 
@@ -126,6 +134,7 @@ def test_many_values_have_a_bound_from_clusters() -> None:
     assert exponential.risk / 1.2 < bound - 1 / 60 <= exponential.risk
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "policy",
     [

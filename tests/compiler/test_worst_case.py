@@ -102,6 +102,7 @@ def test_the_bound_needs_at_least_one_sensitive_value() -> None:
 # -- plans -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sensitive", "harmless"), [*itertools.product((2, 5, 8, 40, 2000), (1, 4000))])
 def test_a_plan_recommends_the_least_worst_case_without_a_search(sensitive: int, harmless: int) -> None:
     policy = sf.HighLow(R(sensitive + harmless), range(sensitive), 2)

@@ -611,6 +611,7 @@ def test_arrow_columns_need_pyarrow_and_pandas_columns_do_not(monkeypatch: pytes
     assert ANSWERS.encode(pd.Categorical(["no", "yes"])).tolist() == [1, 0]
 
 
+@pytest.mark.slow
 def test_importing_the_module_imports_no_data_library() -> None:
     code = "import sys, sfumato.domain; print({'pyarrow', 'pandas', 'polars'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -23,6 +23,7 @@ from sfumato.mechanisms import (
     RandomizedResponse,
     SampledParts,
     SubsetSelection,
+    TableMechanism,
     UnaryEncoding,
 )
 
@@ -45,6 +46,7 @@ def estimated(mechanism: Mechanism, n: int = 5000, seed: int = 3) -> sf.Estimate
     return sf.estimate(mechanism, sf.aggregate(mechanism, reports))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_cells_are_sums_of_frequencies_with_the_errors_of_sums(name: str) -> None:
     estimate = estimated(MECHANISMS[name]())
@@ -350,3 +352,25 @@ def test_an_odds_ratio_is_within_its_interval() -> None:
             ratio = sf.cross_table(sf.estimate(mechanism, aggregate)).odds_ratio()
             low, high = ratio.interval()
             assert math.isnan(ratio.value) or low <= ratio.value <= high, counts
+
+
+def test_revealed_cells_without_reports_have_the_errors_of_their_frequencies() -> None:
+    """Errors of tables and of frequencies count one different report, with the whole weight of a revealing report."""
+    factors = [sf.Domain(["x", "y", "z"]), sf.Domain(["p", "q", "r"])]
+    tables = [
+        TableMechanism.from_matrix(factor, sf.design(sf.HighLow(factor, [factor.labels[0]], 1)).matrix())
+        for factor in factors
+    ]
+    people = sf.Domain.product(a=factors[0], b=factors[1])
+    joint = TableMechanism.from_matrix(people, np.kron(tables[0].matrix(), tables[1].matrix()))
+    seen = [people.index(label) for label in itertools.product("xy", "pq")]
+    for mechanism, n in itertools.product((ProductMechanism(people, tables), joint), (1, 2, 40, 4000)):
+        counts = np.bincount(np.resize(seen, n), minlength=9)
+        estimate = sf.estimate(mechanism, sf.Aggregate(mechanism.hash, n, counts))
+        empty = [people.index(label) for label in itertools.product("xyz", "pqr") if {"z", "r"} & set(label)]
+        errors = estimate.marginals(2).standard_errors
+        np.testing.assert_allclose(errors[empty], estimate.standard_errors[empty], rtol=1e-9)
+        weight = 1 / tables[0].matrix()[2, 2]  # a report that reveals z counts as that number of people
+        error = estimate.marginals(1).standard_errors[2]
+        fraction = min(1 / max(n, 2), 1 / weight)
+        assert error == pytest.approx(weight * math.sqrt(fraction * (1 - fraction) / n))

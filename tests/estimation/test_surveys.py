@@ -268,6 +268,22 @@ def test_totals_by_group_and_standardization() -> None:
     assert {"design_effect", "effective_n"} <= set(answers.to_pandas())
 
 
+def test_limits_from_known_totals_stay_within_possible_numbers() -> None:
+    """Shares of strata sum to one only up to rounding, so limits could exceed the ends by a rounding error."""
+    generator = np.random.default_rng(5)
+    for epsilon, value in ((1, 0), (20, 3)):
+        mechanism = RandomizedResponse(NUMBERS, epsilon)
+        for _ in range(3):
+            totals = dict(zip("abcd", generator.integers(1, 1000, 4).tolist(), strict=True))
+            strata = np.repeat(list("abcd"), generator.integers(1, 30, 4)).tolist()
+            counts = sf.aggregate_groups(mechanism, [value] * len(strata), strata)
+            grouped = sf.estimate_groups(mechanism, counts)
+            for question, most in (("mean", 3), ("frequencies", 1)):
+                for number in grouped.answers(question, by=[], totals=totals).total:
+                    low, high = number.interval()
+                    assert 0 <= low <= high <= most
+
+
 def test_strata_without_reports_or_totals_are_rejected() -> None:
     grouped = sf.estimate_groups(FULL, sf.aggregate_groups(FULL, reports(FULL, 40), ["a", "b"] * 20))
     with pytest.raises(InvalidInput, match=r"have reports; got no reports of \['c'\].*Merge small strata"):

@@ -83,8 +83,13 @@ def test_levels_and_plans() -> None:
     compared = sf.plan(sf.Uniform(sf.Domain.range(4), 1), 100, question="mean", max_seconds=0)
     axes = plot_plan(compared, [100, 400]).axes[0]
     assert axes.get_ylabel() == "standard error of the answer"
-    first = np.asarray(axes.lines[0].get_ydata(), np.float64)
-    assert first.tolist() == pytest.approx([compared.standard_error(compared.rows[0]) / root for root in (1, 2)])
+    last = np.asarray(axes.lines[-1].get_ydata(), np.float64)  # the best is drawn last, on top of the others
+    assert last.tolist() == pytest.approx([compared.standard_error(compared.best) / root for root in (1, 2)])
+    assert [text.get_text() for text in axes.texts if "recommended" in text.get_text()] == [
+        f"{compared.best.name} (recommended)"
+    ]
+    assert len({line.get_color() for line in axes.lines[:-1]} & {axes.lines[-1].get_color()}) == 0
+    assert axes.get_legend() is None
     bars: Any = compared.plot().axes[0].patches
     assert [bar.get_width() for bar in bars] == pytest.approx([compared.standard_error(row) for row in compared.rows])
     with pytest.raises(InvalidInput, match="have an epsilon for pairs of values"):
@@ -143,3 +148,38 @@ def test_audits_are_drawn_with_what_is_allowed_and_what_was_found() -> None:
     audit = sf.audit_sampler(lambda value: value, sf.Uniform(domain, 1), trials=2000)
     (axes,) = audit.plot().axes
     assert [text.get_text() for text in axes.texts] == [f" {audit.epsilon_lower:.4g}", " 1"]
+
+
+def test_labels_are_shown_as_they_are_and_do_not_smear() -> None:
+    """Dollar signs are not formulas, long labels are cut and turned, and products are not Python tuples."""
+    long = "a label that is far too long to be shown next to others"
+    figure = plot_estimate(example(sf.Domain(["$5 or $10", long, "a^$2$_b"])))
+    figure.canvas.draw()
+    axes: Any = figure.axes[0]
+    ticks = [tick.get_text() for tick in axes.get_xticklabels()]
+    assert ticks[0] == r"\$5 or \$10"
+    assert len(ticks[1]) == 28
+    assert ticks[1].endswith("…")
+    assert {tick.get_rotation() for tick in axes.get_xticklabels()} == {45.0}
+    boxes = [tick.get_window_extent() for tick in axes.get_xticklabels()]
+    assert boxes[0].width < figure.bbox.width / 2
+    pair = sf.Domain.product(sex=["f", "m"], age=["young", "old"])
+    axes = plot_estimate(example(pair)).axes[0]
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["f · young", "f · old", "m · young", "m · old"]
+    axes = plot_epsilons(sf.Uniform(pair, 1)).axes[0]
+    assert axes.get_yticklabels()[0].get_text() == "f · young"
+
+
+def test_marks_of_the_truth_leave_intervals_visible() -> None:
+    axes: Any = plot_estimate(example(sf.Domain(["none", "flu", "hiv"])), truth=[0.3, 0.3, 0.4]).axes[0]
+    intervals = [segment[0][0] for segment in axes.collections[0].get_segments()]
+    assert all(abs(x - at) > 0.1 for x, at in zip(axes.lines[0].get_xdata(), intervals, strict=True))
+    assert axes.lines[0].get_markerfacecolor() == "none"
+
+
+def test_maps_show_rare_cells_and_take_a_title() -> None:
+    grid = sf.Domain.grid(latitude=(0, 1), longitude=(0, 2), rows=3, columns=4)
+    axes: Any = plot_estimate(example(grid), title="The true map").axes[0]
+    assert axes.get_title() == "The true map"
+    scale = axes.collections[0].norm
+    assert scale(scale.vmax / 100) == pytest.approx(0.1)

@@ -215,3 +215,14 @@ def test_bad_documents_are_rejected() -> None:
     with pytest.raises(UnknownSpec):
         sf.policy_from_dict({**document, "policy": {"kind": "product", "attributes": unknown}})
     assert "be a product of attributes" in refusal(sf.Product.split, R(4), 1)
+
+
+def test_an_attribute_with_one_value_names_no_pair() -> None:
+    """Its least epsilon is infinite, as that of attributes that are revealed."""
+    one, two = sf.Domain(["only"]), sf.Domain.range(2)
+    policy = sf.Product({"a": sf.Uniform(one, 1), "b": sf.Uniform(two, "inf"), "c": sf.Uniform(two, "inf")})
+    epsilon, (x, other) = policy.least
+    assert (epsilon, x == other) == (Epsilon("inf"), False)
+    single = sf.Product({"a": sf.Uniform(one, 1), "b": sf.Uniform(one, 2)})
+    assert single.least == (Epsilon("inf"), (0, 0))
+    assert sf.Product({"a": sf.Uniform(one, 1), "b": sf.Uniform(two, 2)}).least == (Epsilon(2), (0, 1))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sfumato._core import PIPE, quantity
+from sfumato.cli._associations import ASSOCIATIONS_OPTION, associations_of
 from sfumato.cli._files import (
     INPUT,
     OUTPUT,
@@ -117,12 +118,13 @@ class _Show:
 )
 @TOTALS_OPTION
 @COMPARE_OPTION
+@ASSOCIATIONS_OPTION
 @method_option(with_prior=True)
 @POSTERIOR_PRIOR_OPTION
 @click.option(
     "--smooth",
     is_flag=True,
-    help="Let neighbouring values share a prior, with the methods bayes and best, for grids and ordered values.  "
+    help="Let neighbouring values share a prior, with the methods bayes and best, for grids and numbers.  "
     "[default: all values share it]",
 )
 @click.option(
@@ -157,6 +159,7 @@ def command(
     weight: str | None,
     totals: str | None,
     compare: str | None,
+    associations: bool,
     method: str,
     prior: str | None,
     smooth: bool,
@@ -180,16 +183,20 @@ def command(
 
     Example: sfumato estimate mechanism.json counts.json --question mean -o answers.csv --plot answers.svg
     """
-    from sfumato.estimation import estimate
-    from sfumato.questions import Frequencies
+    from sfumato._core import percent
+    from sfumato.estimation import MarginalTables, estimate
+    from sfumato.questions import Frequencies, Marginals
 
+    if associations and not isinstance(question, Marginals):
+        raise click.UsageError("--associations requires --question marginals, or marginals:NAME*NAME for some tables.")
     piped = piped_suffix(output, form, _FORMATS)
     sampler = read_mechanism(mechanism)
     data = read_bytes(counts)
     show = _Show(confidence, simultaneous, plot, output, piped, as_json)
     if is_grouped(data):
-        if prior is not None or dishonest is not None or smooth:
-            raise click.UsageError("--prior, --smooth and --dishonest do not apply to counts by group. Leave them out.")
+        if prior is not None or dishonest is not None or smooth or associations:
+            message = "--prior, --smooth, --dishonest and --associations do not apply to counts by group."
+            raise click.UsageError(f"{message} Leave them out.")
         request = _GroupRequest(by, weight, totals, compare)
         _show_groups(sampler, data, named(counts, "input"), question, method, request, show)
         return
@@ -213,7 +220,17 @@ def command(
     answers = result.answers(question)
     show.write(answers, lambda: answers.plot(confidence, simultaneous=simultaneous))
     document = {"question": answers.question.to_dict(), "rounding": answers.rounding}
+    measures, notes = (
+        associations_of(answers, confidence) if isinstance(answers, MarginalTables) and associations else ({}, [])
+    )
+    if associations:
+        document |= {"associations": _records(measures), "notes": notes}
     _show_rows(answers.named_columns(confidence, simultaneous=simultaneous), result, document, show)
+    if associations and not as_json:
+        if measures["measure"]:
+            _show_columns(measures, f"associations, {percent(confidence)} intervals", show)
+        for note in notes:
+            click.echo(note, err=show.aside)
     if answers.rounding and not as_json:
         note = f"Dividing numbers into bins adds an error of at most {answers.rounding:.3g}."
         click.echo(note, err=show.aside)

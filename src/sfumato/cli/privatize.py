@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +19,16 @@ from sfumato.cli._text import MissingCommand, MissingRule, text_options
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from sfumato.device import EncodedRows
     from sfumato.mechanisms import Mechanism
 
 _FORMATS = ("sfb", "parquet", "arrow", "lines")
+#: Warning about mechanisms whose permanent answers must be kept.
+_NOT_KEPT = (
+    "the permanent answers of this memoized mechanism are not kept. Do not run this command again for another wave of "
+    "the same people: every run releases new permanent answers. Devices keep them in a ledger (Ledger.answer_wave)."
+)
+#: Warning about rows that are left out.
 _DROPPING = (
     "This is not private: who has a report reveals who has a value, and estimates describe only these people. "
     "Use --missing value LABEL, or a domain with a value for missing answers."
@@ -98,6 +106,8 @@ def command(
     if dropped:
         rows = f"{quantity(dropped, 'row')} without a value {'were' if dropped > 1 else 'was'} dropped"
         click.echo(f"warning: {rows}. {_DROPPING}", err=True)
+    if sampler.further_promises():
+        click.echo(f"warning: {_NOT_KEPT}", err=True)
     if as_json:
         answer = {"reports": count, "bits": sampler.bits, "mechanism_hash": sampler.hash, "file": output}
         show_json({**answer, **({"unprotected": public.names} if public.names else {})}, aside=aside)
@@ -131,21 +141,15 @@ class _Public:
             if self.names.count(name) > 1:
                 raise click.UsageError(f"the column {name} is named twice. Name it once, in --by or in --weight.")
 
-    def columns(self, extra: Mapping[str, Any], path: str, first_row: int) -> dict[str, Any]:
+    def columns(self, rows: EncodedRows, path: str) -> dict[str, Any]:
         """Return the columns of some rows; strings are labels, and weights are integers."""
         from sfumato.collecting import read_weights
         from sfumato.domain import At
-        from sfumato.errors import Description, InvalidInput
 
-        for name in self.by:
-            empty = [row for row, cell in enumerate(extra[name]) if cell == ""] if isinstance(extra[name], list) else []
-            if empty:
-                where = f"{name} in row {first_row + empty[0]}"
-                hint = "Give missing groups a label, such as unknown, in the file."
-                raise InvalidInput(path, where, "not be missing", Description("an empty cell"), hint=hint)
-        chosen: dict[str, Any] = {name: extra[name] for name in self.by}
+        chosen: dict[str, Any] = {name: rows.extra[name] for name in self.by}
         if self.weight is not None:
-            chosen[self.weight] = read_weights(extra[self.weight], At(path, f"the weight in {self.weight!r}"))
+            cell_name = functools.partial(rows.cell_name, self.weight)
+            chosen[self.weight] = read_weights(rows.extra[self.weight], At(path, "the weight"), cell_name)
         return chosen
 
 
@@ -176,11 +180,11 @@ def _privatize_here(
                 names,
                 domain=sampler.domain,
                 text=text,
-                missing=missing.label,
+                missing=missing.label(sampler.domain),
                 drop_missing=missing.drop,
                 extra=public.names,
             ):
-                columns = public.columns(rows.extra, named(values, "input"), total)
+                columns = public.columns(rows, named(values, "input"))
                 reports = privatize_indices(sampler, rows.indices, threads=threads)
                 total += len(reports)
                 dropped += rows.dropped
@@ -212,4 +216,4 @@ def _privatize_on_spark(
         raise click.UsageError("--engine spark reads Parquet and Arrow files. Leave out the options of text files.")
     if missing.drop:
         raise click.UsageError("--missing drop is not available with --engine spark. Use --missing value LABEL.")
-    return privatize_files(sampler, spark, [values], output, names, missing=missing.label).count()
+    return privatize_files(sampler, spark, [values], output, names, missing=missing.label(sampler.domain)).count()

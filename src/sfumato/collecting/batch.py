@@ -120,10 +120,11 @@ def write_batch(mechanism: Mechanism, file: BinaryIO, pieces: Iterable[npt.NDArr
 
 
 def read_batch(
-    mechanism: Mechanism, file: BinaryIO, length: int | None, subject: str = "a batch"
+    mechanism: Mechanism, file: BinaryIO, length: int | None, subject: str = "a batch", first_row: int = 0
 ) -> Iterator[npt.NDArray[Any]]:
     """Yield the reports of a batch of ``length`` bytes in pieces, after checking its header and length.
 
+    Messages number the reports from ``first_row``.
     A pipe has no length in advance (None). It must then end with the batch, which is checked after the last piece.
     """
     count = _read_header(mechanism, file.read(HEADER_BYTES), subject)
@@ -140,7 +141,7 @@ def read_batch(
         used = len(piece) * width % 8
         if used and packed[-1] >> used:
             raise InvalidInput(subject, "the bits after the last report", "be zero", int(packed[-1]))
-        yield mechanism.report_format.validate(piece, subject, start)
+        yield mechanism.report_format.validate(piece, subject, first_row + start)
     if file.read(1):
         raise InvalidInput(subject, "its length", must, Description("more bytes"))
 

@@ -212,7 +212,7 @@ def read_reports(
     if source.suffix in BATCH:
         with source.open() as opened:
             length = os.fstat(opened.fileno()).st_size if source.pipe is None else None
-            yield from read_batch(mechanism, opened, length, source.shown)
+            yield from read_batch(mechanism, opened, length, source.shown, 1)
         return
     if source.suffix == LINES:
         with source.open() as opened:
@@ -220,7 +220,7 @@ def read_reports(
         return
     with open_columns(source) as file:
         _check_schema(mechanism, file, column)
-        row = 0 if row_groups is None else sum((file.group_rows or [])[: row_groups.start])
+        row = _first_row(file, row_groups)
         for batch in file.batches([column], mechanism.report_format.piece_rows, row_groups):
             array = _from_arrow(mechanism, batch.column(0), file.path, row)
             row += len(array)
@@ -240,12 +240,17 @@ def read_grouped_reports(
         _check_schema(mechanism, file, REPORT_COLUMN)
         for name in names:
             file.type_of(name)
-        row = 0 if row_groups is None else sum((file.group_rows or [])[: row_groups.start])
+        row = _first_row(file, row_groups)
         for batch in file.batches([REPORT_COLUMN, *names], mechanism.report_format.piece_rows, row_groups):
             array = _from_arrow(mechanism, batch.column(REPORT_COLUMN), file.path, row)
             if len(array):
                 yield array, [batch.column(name) for name in names], row
             row += len(array)
+
+
+def _first_row(file: ColumnFile, row_groups: range | None) -> int:
+    """Return the number of the first row of some row groups; rows of a file are numbered from 1."""
+    return 1 if row_groups is None else 1 + sum((file.group_rows or [])[: row_groups.start])
 
 
 # -- columns -----------------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,8 +101,11 @@ class Grouping:
     #: Label of missing groups; None rejects them.
     missing: Any = None
 
-    def codes(self, columns: Sequence[Any], subject: str, first_row: int = 0) -> tuple[list[Any], Integers]:
-        """Return the groups in order, and the position of each row's group among them."""
+    def codes(self, columns: Sequence[Any], subject: str, first_row: int | None = None) -> tuple[list[Any], Integers]:
+        """Return the groups in order, and the position of each row's group among them.
+
+        ``first_row`` is the number of the first row of these columns in a file.
+        """
         coded = [
             self._codes(name, column, subject, first_row) for name, column in zip(self.columns, columns, strict=True)
         ]
@@ -118,10 +122,11 @@ class Grouping:
             groups = [(*groups[place // len(labels)], labels[place % len(labels)]) for place in places.tolist()]
         return groups, codes.astype(np.int64)
 
-    def _codes(self, name: str, column: Any, subject: str, first_row: int) -> tuple[list[Any], Integers]:
+    def _codes(self, name: str, column: Any, subject: str, first_row: int | None) -> tuple[list[Any], Integers]:
+        row_name = None if first_row is None else functools.partial(_row_of_file, first_row, name)
         if name != self.weight:
-            return _codes(column, subject, self.missing, first_row)
-        weights, codes = np.unique(read_weights(column, At(subject, "the weight")), return_inverse=True)
+            return _codes(column, subject, self.missing, row_name)
+        weights, codes = np.unique(read_weights(column, At(subject, "the weight"), row_name), return_inverse=True)
         if len(weights) > MOST_CLASSES:
             raise too_many_weights(len(weights))
         return weights.tolist(), codes.astype(np.int64)
@@ -162,7 +167,12 @@ def _have_one_index(reports: Any, by: Any) -> bool:
     return not hasattr(reports, "index") or not hasattr(by, "index") or bool(reports.index.equals(by.index))
 
 
-def _codes(by: Any, subject: str, missing: Any, first_row: int) -> tuple[list[Any], Integers]:
+def _row_of_file(first_row: int, name: str, row: int) -> str:
+    """Return how messages name a cell of a file."""
+    return f"row {first_row + row}, column {name!r}"
+
+
+def _codes(by: Any, subject: str, missing: Any, row_name: Callable[[int], str] | None) -> tuple[list[Any], Integers]:
     """Return the groups of one column in order, and the position of each row's group among them."""
     column = read_column(by, At(subject, "by"))
     if isinstance(column, Numbers) and column.nulls is None and not np.isnan(column.array).any():
@@ -177,8 +187,8 @@ def _codes(by: Any, subject: str, missing: Any, first_row: int) -> tuple[list[An
     row = next((row for row, item in enumerate(items) if item is None), None)
     if row is not None:
         hint = "Remove the row, or pass a label for missing groups as missing."
-        where = f"the group in row {first_row + row}"
-        raise InvalidInput(subject, where, "not be missing", None, row=first_row + row, hint=hint)
+        where = f"the group in row {row}" if row_name is None else row_name(row)
+        raise InvalidInput(subject, where, "not be missing", None, row=row, hint=hint)
     places_of: dict[Any, int] = {}
     try:
         codes = np.fromiter((places_of.setdefault(item, len(places_of)) for item in items), np.int64, len(items))

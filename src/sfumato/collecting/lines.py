@@ -53,7 +53,7 @@ def read_lines(mechanism: Mechanism, file: BinaryIO, subject: str) -> Iterator[n
         while line and not line.startswith(_END) and len(lines) < rows:
             lines.append(line)
             line = file.readline(longest)
-        yield _reports(mechanism, lines, subject, count)
+        yield _reports(mechanism, lines, subject, 1 + count)
         count += len(lines)
     last = _last_line(count)
     if line != last or file.read(1):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -88,19 +89,23 @@ def _class_means(numbers: Floats, least: float, step: float, most: int) -> Float
     return means
 
 
-def read_weights(weights: Any, at: At) -> Integers:
-    """Return weights as integers of at least 0; raise InvalidInput that names the row of another weight."""
-    numbers = _read_numbers(weights, at)
+def read_weights(weights: Any, at: At, row_name: Callable[[int], str] | None = None) -> Integers:
+    """Return weights as integers of at least 0; raise InvalidInput that names the row of another weight.
+
+    ``row_name`` names a row of a file; rows of other columns are numbered from 0.
+    """
+    row_name = row_name or (lambda row: f"{at.parameter} in row {row}")
+    numbers = _read_numbers(weights, at, row_name)
     wrong = (numbers != np.floor(numbers)) | (numbers > LARGEST_WEIGHT)
     if wrong.any():
         row = int(wrong.argmax())
         hint = "Round weights to classes of integers with sfumato.collecting.weight_classes(weights)."
         must = f"be an integer from 0 to 2^{LARGEST_WEIGHT.bit_length() - 1}"
-        raise InvalidInput(at.subject, f"{at.parameter} in row {row}", must, float(numbers[row]), row=row, hint=hint)
+        raise InvalidInput(at.subject, row_name(row), must, float(numbers[row]), row=row, hint=hint)
     return numbers.astype(np.int64)
 
 
-def _read_numbers(weights: Any, at: At) -> Floats:
+def _read_numbers(weights: Any, at: At, row_name: Callable[[int], str] | None = None) -> Floats:
     """Return weights as finite floats of at least 0."""
     column = read_column(weights, at)
     if isinstance(column, Numbers) and column.nulls is None and column.array.dtype.kind != "b":
@@ -113,7 +118,8 @@ def _read_numbers(weights: Any, at: At) -> Floats:
         got = column.at(row)
         got = Description("a missing weight") if is_missing(got) else got
         must = "be a finite number of at least 0"
-        raise InvalidInput(at.subject, f"{at.parameter} in row {row}", must, got, row=row)
+        where = f"{at.parameter} in row {row}" if row_name is None else row_name(row)
+        raise InvalidInput(at.subject, where, must, got, row=row)
     return numbers
 
 

@@ -13,10 +13,10 @@ from contextlib import suppress
 
 import numpy as np
 
-from sfumato._core import Integers
+from sfumato._core import Integers, one_thread
 from sfumato.compiler.bounds import least_risk
 from sfumato.compiler.candidates import candidates
-from sfumato.compiler.solvers.deadline import Deadline, one_thread
+from sfumato.compiler.solvers.deadline import Deadline
 from sfumato.compiler.solvers.optimization import optimal_until
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput, LimitExceeded, NoAnswer, NoMechanism

@@ -289,7 +289,12 @@ class Domain(NumericDomain):
         return index_of(self._kind.by_label, label, At("Domain.index", "label"))
 
     def encode(
-        self, values: object, *, first_row: int = 0, copy: bool = True, missing: Label | None = None
+        self,
+        values: object,
+        *,
+        first_row: int = 0,
+        copy: bool = True,
+        missing: Label | Mapping[str, Label] | None = None,
     ) -> Integers:
         """Return the index of each value of a column.
 
@@ -307,7 +312,8 @@ class Domain(NumericDomain):
             column.
         missing
             Label that missing values (None, NaN, null) are encoded as. In a product it applies to the attributes that
-            have this label. The default rejects them, unless the domain has a label for missing values.
+            have this label. A mapping such as ``{"job": "none", "age": 0}`` has one label per attribute. The default
+            rejects them, unless the domain has a label for missing values.
 
         Returns
         -------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sfumato.domain.kinds.base import DomainKind, Scalar
 from sfumato.domain.kinds.grid import Grid
 from sfumato.domain.kinds.missing import MissingAs
@@ -12,8 +14,11 @@ from sfumato.domain.refusals import At
 def filled_kind(kind: DomainKind, label: object, at: At) -> DomainKind:
     """Return the kind that encodes missing values as the value with a label.
 
-    The label may be spelled as in a text file. In a product it applies to the attributes that have this label.
+    The label may be spelled as in a text file. In a product it applies to the attributes that have this label. A
+    mapping has one label per attribute; the other attributes reject missing values.
     """
+    if isinstance(label, Mapping):
+        return _filled_product(kind, label, at)
     if kind.missing is not None and label != kind.missing:
         raise at.error(f"be {kind.missing!r}, the label of missing values of the domain", label)
     filled = _filled(kind, label)
@@ -21,6 +26,23 @@ def filled_kind(kind: DomainKind, label: object, at: At) -> DomainKind:
         hint = "A domain with missing='unknown' has another value for missing values."
         raise at.error("be a label of the domain", label, hint=hint)
     return filled
+
+
+def _filled_product(kind: DomainKind, labels: Mapping[str, object], at: At) -> DomainKind:
+    """Return the kind of a product that encodes missing values of each attribute as the label of the attribute."""
+    if not isinstance(kind, Product) or isinstance(kind, Grid):
+        raise at.error("be a label, because the domain has no attributes", dict(labels))
+    names = ", ".join(map(repr, kind.factors))
+    for name in labels:
+        if name not in kind.factors:
+            raise at.error(f"name attributes among {names}", name)
+    factors = {
+        name: filled_kind(factor, labels[name], At(at.subject, f"{at.parameter}[{name!r}]"))
+        if name in labels
+        else factor
+        for name, factor in kind.factors.items()
+    }
+    return Product(factors)
 
 
 def _filled(kind: DomainKind, label: object) -> DomainKind | None:

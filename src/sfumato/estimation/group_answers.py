@@ -85,10 +85,10 @@ class GroupedAnswers(FrozenData, Result, Mapping[Any, tuple[LinearEstimate, ...]
     >>> grouped = sf.estimate_groups(mechanism, {"north": north, "south": south})
     >>> print(grouped.answers("mean"))
     1 answer to the question "mean" in 2 groups, 200 reports, 95% intervals
-    group  reports  answer    value  standard_error      low     high
-    north      100  mean    0.28571        0.095831  0.08013  0.48546
-    south      100  mean    0.57143        0.091473  0.36527  0.75342
-    all        200  mean    0.42857        0.067006  0.28564  0.56343
+    group  reports  answer    value  standard_error       low     high
+    north      100  mean    0.28571        0.095831  0.086654  0.47882
+    south      100  mean    0.57143        0.091473   0.37223  0.74717
+    all        200  mean    0.42857        0.067006    0.2891   0.5601
     >>> print(grouped.answers("mean", totals={"north": 3, "south": 1}).total[0])
     0.357143 ± 0.075
     """

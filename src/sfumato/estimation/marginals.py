@@ -27,6 +27,10 @@ __all__ = ["MarginalTables", "MarginalValues", "marginal_of_counts", "marginal_o
 
 #: Variance of one report below which it is rounding because all reports agree about a cell.
 _SILENT = 1e-12
+#: Number of people below which a cell counts as empty; shares near 0 are rounding of fitted distributions.
+_ONE_HALF = 0.5
+#: Relative rounding error of second moments.
+_NEGLIGIBLE = 1e-9
 #: Least share of people outside a cell by which moments are divided.
 _LEAST_REST = 1e-9
 #: Least mean variance of the cells of a table by which it is weighted; reports without noise have no variance.
@@ -92,7 +96,7 @@ def marginal_of_counts(
         return marginal.squared_error(np.full(estimator.size, 1 / estimator.size)) / marginal.size
 
     shares = project_to_simplex(cells) if p is None else marginal_sums(p, shape, axes)
-    return MarginalValues(cells, shares, _at_least(variances, inside, n), inside, covariance, expected)
+    return MarginalValues(cells, shares, _at_least(variances, shares, inside, n), inside, covariance, expected)
 
 
 def marginal_of_frequencies(
@@ -115,15 +119,26 @@ def marginal_of_frequencies(
         return sum(estimator.variance(row, np.full(len(p), 1 / len(p))) for row in rows) / len(rows)
 
     cells, shares = (marginal_sums(vector, shape, axes) for vector in (unbiased, p))
-    return MarginalValues(cells, shares, _at_least(variances, inside, n), inside, covariance, expected)
+    return MarginalValues(cells, shares, _at_least(variances, shares, inside, n), inside, covariance, expected)
 
 
-def _at_least(variances: Floats, inside: Callable[[], Floats], n: int) -> Floats:
-    """Return variances, computed as if one report had been different where all reports agree about a cell."""
+def _at_least(variances: Floats, shares: Floats, inside: Callable[[], Floats], n: int) -> Floats:
+    """Return variances, computed as if one report had been different where all reports agree about a cell.
+
+    If only people in a cell have reports that count for it, and each such report counts d, the mean squared score of
+    these people is d, because their mean score is 1. A fraction f of the reports then adds the variance f(1-f)·d².
+    """
     if len(variances) == 1:
         return np.zeros(1)
-    silent, fraction = variances < _SILENT, 1 / max(n, 2)
-    return np.where(silent, fraction * (1 - fraction) * inside(), variances) if silent.any() else variances
+    empty = (variances < _SILENT) | (shares * n < _ONE_HALF)
+    if not empty.any():
+        return variances
+    distance, moments = inside(), variances + shares**2
+    # If other people's reports have no score, the people in the cell account for the whole second moment.
+    revealed = moments - shares * distance <= _SILENT + _NEGLIGIBLE * moments
+    fraction = np.minimum(1 / max(n, 2), 1 / distance)
+    least = np.where(empty & revealed, fraction * (1 - fraction) * distance**2, 0.0)
+    return np.maximum(variances, least)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

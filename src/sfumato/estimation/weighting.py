@@ -168,7 +168,9 @@ class WeightedEstimate(LinearEstimate):
             If the confidence level does not lie between 0 and 1, or is too close to 1.
         """
         if self._form is not None:
-            return super().interval(confidence)
+            # The known shares of strata sum to one only up to rounding.
+            low, high = (min(max(limit, self.ends[0]), self.ends[1]) for limit in super().interval(confidence))
+            return low, high
         check_confidence(confidence)
         z2 = NormalDist().inv_cdf((1 + confidence) / 2) ** 2
         slope, curve = self._residuals

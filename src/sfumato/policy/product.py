@@ -223,7 +223,8 @@ class Product(PairwisePolicy):
     def least(self) -> tuple[Epsilon, tuple[int, int]]:
         """Smallest declared epsilon of an ordered pair of different values, and the two indices of such a pair."""
         # Values that differ in one attribute have the smallest epsilons.
-        number = min(range(len(self._parts)), key=lambda i: self._parts[i].least[0])
+        several = [i for i, size in enumerate(self._sizes) if size > 1] or [0]
+        number = min(several, key=lambda i: self._parts[i].least[0])
         epsilon, pair = self._parts[number].least
         first, second = ([0] * len(self._parts) for _ in range(2))
         first[number], second[number] = pair
