@@ -35,6 +35,8 @@ from sfumato.collecting import encode_batch
 
 #: Seconds of load per measurement.
 SECONDS = 4.0
+#: Options without limits for open collections: all load comes from one address.
+UNLIMITED = ("--open-batch", "0", "--open-per-address", "0", "--open-per-collection", "0")
 ROUNDS = 5
 CONNECTIONS = 256
 #: Reports per batch.
@@ -195,7 +197,16 @@ def ask(port: int, method: str, path: str, body: Any = None, token: str = "") ->
 def collector(folder: Path, *options: str) -> Iterator[tuple[int, str, int]]:
     """Run a collector with SQLite; yield its port, its admin token and its process id."""
     port, output = free_port(), folder / "serve.log"
-    arguments = ("--store", f"sqlite:///{folder}/collect.db", "--port", str(port), "--rate", "1000000", *options)
+    arguments = (
+        "--store",
+        f"sqlite:///{folder}/collect.db",
+        "--port",
+        str(port),
+        "--rate",
+        "1000000",
+        *UNLIMITED,
+        *options,
+    )
     with running("-m", "sfumato.cli", "serve", *arguments, port=port, output=output) as process:
         token = re.search(r"sfa_\S+", output.read_text())
         assert token is not None
@@ -283,7 +294,9 @@ def main() -> None:
         command = ("-c", EMPTY, str(empty_port))
         empty_process = stack.enter_context(running(*command, port=empty_port, output=folder / "empty.log")).pid
         port, token, process = stack.enter_context(collector(folder))
-        created = ask(port, "POST", "/v1/collections", {"title": "load", "policy": policy.to_dict()}, token)
+        created = ask(
+            port, "POST", "/v1/collections", {"title": "load", "policy": policy.to_dict(), "submission": "open"}, token
+        )
         mechanism = sf.mechanism_from_spec(created["collection"]["mechanism"])
         path = f"/v1/collections/{created['collection']['id']}/reports"
 
@@ -312,7 +325,13 @@ def main() -> None:
         print(f"memory of the collector     {resident(process):8,.0f} MB after {counted['n']:,} reports")
 
         wide = sf.Uniform(sf.Domain.range(2000), 4).to_dict()
-        created = ask(port, "POST", "/v1/collections", {"title": "deaf", "policy": wide, "mechanism": "rr"}, token)
+        created = ask(
+            port,
+            "POST",
+            "/v1/collections",
+            {"title": "deaf", "policy": wide, "mechanism": "rr", "submission": "open"},
+            token,
+        )
         path = f"/v1/collections/{created['collection']['id']}/reports"
         load(port, process, for_seconds(singles(path, 2000, 0)), connections=4)
         print(f"   before stalled streams   {resident(process):8,.0f} MB")

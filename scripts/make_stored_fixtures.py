@@ -590,6 +590,7 @@ def collector(store: str, log: Path) -> Iterator[tuple[int, str]]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "sfumato.cli", "serve", "--store", store, "--port", str(port), "--rate", "0"]
+    command += ["--open-batch", "0"]
     with log.open("wb") as file, subprocess.Popen(command, stdout=file, stderr=file) as process:
         try:
             while True:
@@ -628,10 +629,12 @@ def write_store(folder: Path) -> None:
             ]
             for number, (mechanism, policy, about) in enumerate(surveys):
                 previous = {"previous": collections[0]["id"]} if number == 3 else {}
-                name, key = client.create(f"survey {number}", policy, mechanism, **about, **previous)
+                name, key = client.create(
+                    f"survey {number}", policy, mechanism, **{"submission": "open", **about, **previous}
+                )
                 collections.append(fill_collection(port, client, name, key, mechanism, number))
             client.change(collections[3]["id"], state="closed")
-            client.change(collections[0]["id"], title="survey 0, renamed")
+            client.change(collections[0]["id"], label="survey 0, renamed")
             for entry in collections:
                 read_collection(port, admin, entry)
             client.close()

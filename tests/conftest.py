@@ -9,6 +9,7 @@ counted time.
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +25,8 @@ from sfumato.testing import MechanismContract
 from support.clocks import Clock
 
 if TYPE_CHECKING:
+    from sfumato._core import Epsilon
+    from sfumato.mechanisms import Mechanism
     from support.collectors import Postgres
 
 # Nothing may fail because a machine is slow: no deadlines, no complaint about slow generation.
@@ -38,8 +41,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="draw many more random cases, new ones every time")
 
 
+#: Maximum number of random mechanisms per check of a contract without ``--soak``: seven domains at seven levels.
+_CONTRACT_CASES = 49
+
+
 def pytest_configure(config: pytest.Config) -> None:
     quick = config.getoption("markexpr") == "quick"
+    if not config.getoption("--soak"):
+        every = MechanismContract.mechanisms
+
+        @functools.wraps(every)
+        def some(self: MechanismContract, count: int | None = None) -> Iterator[tuple[Mechanism, Epsilon]]:
+            return every(self, min(self.cases if count is None else count, _CONTRACT_CASES))
+
+        MechanismContract.mechanisms = some  # type: ignore[method-assign]
     settings.load_profile("soak" if config.getoption("--soak") else "quick" if quick else "ci")
 
 
@@ -64,6 +79,52 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(long)
         if not any(item.get_closest_marker(name) for name in ("component", "soak", "slow")):
             item.add_marker("quick")
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    if workers > 1:
+        items[:] = _in_shares(items, workers)
+
+
+def _in_shares(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """Return the tests in an order in which each worker of pytest-xdist starts with long tests.
+
+    With ``--dist worksteal``, each worker begins with a share of consecutive tests, and an idle worker takes tests from
+    the end of another share. Each share therefore begins with the components of some folders, so that only one worker
+    starts Spark. Files with slow tests follow, and quick tests are last. Tests of a file stay together.
+    """
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    shares: list[list[pytest.Item]] = [[] for _ in range(workers)]
+    first: dict[Path, list[pytest.Item]] = {}  # the components by folder
+    rest: list[list[pytest.Item]] = []
+    for path, tests in files.items():
+        if any(item.get_closest_marker("component") for item in tests):
+            first.setdefault(path.parent, []).extend(tests)
+        else:
+            rest.append(tests)
+    rest.sort(key=lambda tests: not any(item.get_closest_marker("slow") for item in tests))
+    groups = [*first.values(), *rest]
+    for number, tests in enumerate(groups):
+        shares[number % workers].extend(tests)
+    return [item for share in _cut(shares, len(items)) for item in share]
+
+
+def _cut(shares: list[list[pytest.Item]], total: int) -> list[list[pytest.Item]]:
+    """Return shares of equal length; the ends of longer shares go to the ends of shorter ones."""
+    lengths = [(total + number) // len(shares) for number in range(len(shares))]
+    surplus = [item for share, length in zip(shares, lengths, strict=True) for item in share[length:]]
+    filled = []
+    for share, length in zip(shares, lengths, strict=True):
+        missing = max(length - len(share), 0)
+        filled.append(share[:length] + surplus[:missing])
+        surplus = surplus[missing:]
+    return filled
+
+
+@pytest.fixture
+def is_soak(request: pytest.FixtureRequest) -> bool:
+    """Whether the run has ``--soak``, for tests that then repeat more."""
+    return bool(request.config.getoption("--soak"))
 
 
 @pytest.fixture
@@ -73,16 +134,20 @@ def counted_time(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "Deadline", lambda seconds: Deadline(seconds, Clock(0.001)))
 
 
+#: The registry before any test; doctests of the library register mechanisms too, and have no fixtures.
+_REGISTRY = {name: copy.copy(getattr(registry, name)) for name in ("_FAMILIES", "_BY_CLASS", "_BY_NAME")}
+
+
 @pytest.fixture(autouse=True)
 def registered_mechanisms(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no test leave a mechanism in the registry."""
-    for name in ("_FAMILIES", "_BY_CLASS", "_BY_NAME"):
-        monkeypatch.setattr(registry, name, copy.copy(getattr(registry, name)))
+    """Start every test with the mechanisms of the library, and let no test leave one in the registry."""
+    for name, entries in _REGISTRY.items():
+        monkeypatch.setattr(registry, name, copy.copy(entries))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
-    """A PostgreSQL server for the tests of one file."""
+    """A PostgreSQL server, shared by all tests of a worker; each test has its own database."""
     from support.collectors import Postgres
 
     server = Postgres()

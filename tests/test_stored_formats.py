@@ -62,10 +62,19 @@ every_counted = pytest.mark.parametrize(
 )
 
 
-def same_numbers(actual: Any, expected: list[float]) -> None:
+def tolerance(mechanism: Mechanism) -> float:
+    """Return the fraction by which results may differ: rounding, times the condition number of an inverted matrix.
+
+    The linear algebra library rounds differently on other processors. The error of an inverse is the machine precision
+    times the condition number, which is 10⁶ for one stored mechanism.
+    """
+    return max(RELATIVE, 4 * float(np.finfo(float).eps) / mechanism.estimator.condition)
+
+
+def same_numbers(actual: Any, expected: list[float], relative: float = RELATIVE) -> None:
     """Compare doubles; one that is small only because others cancel is compared with those."""
     array = np.asarray(expected)
-    np.testing.assert_allclose(actual, array, rtol=RELATIVE, atol=RELATIVE * np.abs(array).max(initial=0.0))
+    np.testing.assert_allclose(actual, array, rtol=relative, atol=relative * np.abs(array).max(initial=0.0))
 
 
 def plain(reports: npt.NDArray[Any]) -> list[int | str]:
@@ -101,7 +110,7 @@ def test_a_spec_is_the_same_mechanism_with_the_same_hash(entry: dict[str, Any]) 
     assert mechanism.outputs == int(entry["outputs"])
     assert mechanism.bits == entry["spec"]["report"]["bits"]
     risk = mechanism.risk(1000)
-    assert np.isinf(risk) if entry["risk"] is None else risk == pytest.approx(entry["risk"], rel=RELATIVE)
+    assert np.isinf(risk) if entry["risk"] is None else risk == pytest.approx(entry["risk"], rel=tolerance(mechanism))
 
 
 @every_counted
@@ -153,14 +162,14 @@ def test_counts_give_the_same_estimate(entry: dict[str, Any]) -> None:
         with pytest.raises(sf.SfumatoError):
             _ = sf.estimate(mechanism, counts).frequencies
         return
-    estimate = sf.estimate(mechanism, counts)
-    same_numbers(estimate.frequencies, expected["frequencies"])
-    same_numbers(estimate.standard_errors, expected["standard_errors"])
-    same_numbers(estimate.covariance[0, : len(expected["covariance"])], expected["covariance"])
+    estimate, relative = sf.estimate(mechanism, counts), tolerance(mechanism)
+    same_numbers(estimate.frequencies, expected["frequencies"], relative)
+    same_numbers(estimate.standard_errors, expected["standard_errors"], relative)
+    same_numbers(estimate.covariance[0, : len(expected["covariance"])], expected["covariance"], relative)
     if "variances" in expected:
-        same_numbers(np.diag(estimate.covariance), expected["variances"])
+        same_numbers(np.diag(estimate.covariance), expected["variances"], relative)
     for method in {"simplex", "efficient"} & set(expected):
-        same_numbers(sf.estimate(mechanism, counts, method).frequencies, expected[method])
+        same_numbers(sf.estimate(mechanism, counts, method).frequencies, expected[method], relative)
 
 
 # -- policies, certificates, plans -------------------------------------------------------------------------
@@ -209,6 +218,7 @@ def check_certificate(document: dict[str, Any]) -> None:
             certificate.raise_if_violated()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("document", CERTIFICATES, ids=map(certificate_name, CERTIFICATES))
 def test_a_certificate_is_read_and_verified(document: dict[str, Any]) -> None:
     check_certificate(document)
@@ -221,6 +231,7 @@ def test_a_changed_certificate_is_not_verified() -> None:
         sf.verify(sf.Certificate.from_json(text))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entry", stored("plans.json"), ids=lambda entry: entry["policy"])
 def test_a_plan_has_every_row_that_it_had_and_none_is_worse(entry: dict[str, Any]) -> None:
     plan = sf.plan(sf.load_policy(FOLDER / "policies" / entry["policy"]), entry["n"], max_bits=None)

@@ -18,6 +18,7 @@ from sfumato.collecting import aggregate_files
 
 #: Parameters that a command has in another form: files instead of objects, a bar instead of a callback.
 _OTHERWISE = {
+    "amplify": {"mechanism", "policy"},
     "audit": {"mechanism", "policy"},
     "audit-sampler": {"sampler", "policy", "batch", "progress"},
     "design": {"policy", "progress"},
@@ -28,6 +29,7 @@ _OTHERWISE = {
     "simulate": {"policy_or_mechanism", "progress"},
 }
 _VERBS: list[tuple[str, Callable[..., Any]]] = [
+    ("amplify", sf.amplify),
     ("audit", sf.audit),
     ("audit-sampler", sf.audit_sampler),
     ("design", sf.design),

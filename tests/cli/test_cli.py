@@ -531,3 +531,12 @@ def test_the_example_of_the_page_runs_as_it_says(folder: Path, capsys: pytest.Ca
     assert (run.code, run.out) == (1, blocks["console"])
     (folder / "sampler.py").write_text(blocks["py"].replace("print(*report)", "print(*sorted(report))"))
     assert Run(capsys, *(sys.executable if word == "python" else word for word in arguments[1:])).code == 0
+
+
+@pytest.mark.parametrize("arguments", [["serve"], ["admin-tokens"], ["store", "check"], ["collections", "list"]])
+def test_commands_of_a_collector_name_the_missing_extra(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "sfumato.server", None)  # importing it raises ImportError
+    assert main(arguments) == 2
+    assert "pip install 'sfumato[server]'" in capsys.readouterr().err

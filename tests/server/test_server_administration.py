@@ -137,8 +137,9 @@ def test_what_is_no_store_is_named(tmp_path: Path, capsys: pytest.CaptureFixture
     for command in (["admin-tokens"], ["admin-tokens", "--new"], ["serve", "--port", "0"]):
         assert main([*command, "--store", f"sqlite:///{path}"]) == 2
         assert capsys.readouterr().err == (
-            "sfumato: the store cannot be used: file is not a database. "
-            "Check that --store is the database of a collector.\n"
+            "sfumato: the store cannot be used: file is not a database; "
+            "check that --store is the database of a collector; if it is, stop the collector, run "
+            "`sfumato store check`, and restore a backup.\n"
         )
 
 
@@ -147,10 +148,27 @@ def test_an_empty_database_has_no_tokens_to_list(postgres: Postgres, capsys: pyt
     for options in ([], ["--revoke", "01020304"]):
         assert main(["admin-tokens", "--store", url, *options]) == 2
         assert re.fullmatch(
-            'sfumato: the store cannot be used: relation "\\w+" does not exist. '
-            "Check that --store is the database of a collector.\n",
+            'sfumato: the store cannot be used: relation "\\w+" does not exist; the database does not have the tables '
+            "of this release: check that --store is the database of a collector, run `sfumato store upgrade`, or "
+            "restore a backup.\n",
             capsys.readouterr().err,
         )
+
+
+def test_a_missing_database_and_a_missing_user_are_named(
+    postgres: Postgres, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = postgres.new_database()
+    database = url.partition("?")[0].rpartition("/")[2]
+    for wrong, advice in (
+        (url.replace(f"/{database}", "/absent"), "check the name of the database in --store"),
+        (url.replace("://postgres", "://absent"), "check the name of the user in --store"),
+    ):
+        assert wrong != url
+        assert main(["admin-tokens", "--store", wrong]) == 2
+        message = capsys.readouterr().err
+        assert message.startswith("sfumato: the store cannot be used: ")
+        assert "does not exist; " + advice in message
 
 
 def test_a_revoked_token_opens_nothing_any_more(

@@ -25,12 +25,13 @@ def test_of_two_changes_at_once_neither_is_lost(collector: Served) -> None:
     path = f"/v1/collections/{created.json['collection']['id']}"
     with ThreadPoolExecutor(2) as pool:
         for round_ in range(20):
-            changes = {"state": "closed"}, {"title": f"round {round_}"}
+            changes = {"state": "closed"}, {"label": f"round {round_}"}
             responses = list(pool.map(lambda change: collector.ask("PATCH", path, change, collector.admin), changes))
             assert [response.status for response in responses] == [200, 200]
             # The collection may be shown as it was a second ago; a change shows it as it is.
             now = collector.ask("PATCH", path, {}, collector.admin).json
-            assert (now["state"], now["title"]) == ("closed", f"round {round_}")
+            (mine,) = collector.ask("GET", "/v1/mine", token=collector.admin).json["collections"]
+            assert (now["state"], mine["label"]) == ("closed", f"round {round_}")
             assert collector.ask("PATCH", path, {"state": "open"}, collector.admin).status == 200
 
 
@@ -41,4 +42,4 @@ def test_what_was_archived_stays_so(collector: Served) -> None:
     for state in ("closed", "archived"):
         assert collector.ask("PATCH", path, {"state": state}, collector.admin).status == 200
     assert collector.ask("PATCH", path, {"state": "open"}, collector.admin).reason == "not-open"
-    assert collector.ask("PATCH", path, {"title": "older"}, collector.admin).json["state"] == "archived"
+    assert collector.ask("PATCH", path, {"listed": False}, collector.admin).json["state"] == "archived"

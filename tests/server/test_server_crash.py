@@ -20,6 +20,8 @@ from support.collectors import Postgres, Served, ServeProcess
 pytestmark = pytest.mark.component
 
 THREADS = 4
+#: All senders share one address, and send more than one person would.
+WITHOUT_LIMITS = ("--open-batch", "0", "--open-per-address", "0", "--open-per-collection", "0")
 
 
 class Senders:
@@ -100,7 +102,7 @@ def test_the_service_is_killed_under_load(
     kind: str, tmp_path: Path, postgres: Postgres, request: pytest.FixtureRequest
 ) -> None:
     options = () if kind == "sqlite" else ("--workers", "2")
-    process = ServeProcess(store_url(kind, tmp_path, postgres), tmp_path, *options)
+    process = ServeProcess(store_url(kind, tmp_path, postgres), tmp_path, *WITHOUT_LIMITS, *options)
 
     def kill_and_restart() -> None:
         process.kill()
@@ -110,7 +112,7 @@ def test_the_service_is_killed_under_load(
 
 
 def test_postgresql_is_killed_under_load(tmp_path: Path, postgres: Postgres, request: pytest.FixtureRequest) -> None:
-    process = ServeProcess(postgres.new_database(), tmp_path)
+    process = ServeProcess(postgres.new_database(), tmp_path, *WITHOUT_LIMITS)
 
     def kill_and_restart() -> None:
         postgres.kill()

@@ -24,6 +24,7 @@ from sfumato.collecting.files import write_reports
 from sfumato.device.client import Client
 from sfumato.device.transport import CollectorRefused, CollectorUnreachable
 from sfumato.server.http.bodies import MemoryBudget
+from sfumato.server.http.limits import DailyBudget
 from sfumato.server.http.middleware import RateLimiter
 from sfumato.server.http.responses import ApiError, JsonResponse
 from sfumato.server.jobs.estimates import ResultCache
@@ -104,6 +105,7 @@ def test_who_may_send_one_report_may_send_no_more_bytes_than_it_takes(collector:
 
 
 def test_long_bodies_share_their_room_and_short_ones_need_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MemoryBudget, "share", 1)
     budget = MemoryBudget(2**17)
     monkeypatch.setattr("sfumato.server.api.collector.MemoryBudget", lambda: budget)
     with served(f"sqlite:///{tmp_path}/collect.db") as collector:
@@ -203,7 +205,14 @@ def test_an_estimate_is_computed_once_for_all_levels(
         computed.append(arguments[1].n)
         return sf.estimate(*arguments)
 
+    ask = Planner.ask
+
+    async def counted_ask(planner: Planner, job: str, **request: Any) -> Any:
+        computed.extend([json.loads(request["counts"])["n"]] if job == "estimate" else [])
+        return await ask(planner, job, **request)
+
     monkeypatch.setattr("sfumato.server.jobs.estimates.estimate", counted)
+    monkeypatch.setattr(Planner, "ask", counted_ask)
     confidences = [0.5, 0.9, 0.95, 0.999]
     paths = [f"/v1/collections/{name}/estimate?method={method}&level={confidence}" for confidence in confidences]
     for number, total in enumerate((3, 6)):
@@ -473,3 +482,158 @@ def test_a_page_of_another_origin_reads_when_to_ask_again(tmp_path: Path) -> Non
         stranger = collector.ask("GET", path, headers={"Origin": "https://x.example"})
         assert (stranger.status, "access-control-allow-origin" in stranger.headers) == (429, False)
         assert collector.ask("GET", "/nothing").reason == "rate"  # where nothing is, the limit holds too
+
+
+# -- rejections name their batch -------------------------------------------------------------------------------
+
+
+def test_a_rejected_submission_names_batch_and_collection(collector: Served) -> None:
+    name, mechanism, _ = collector.create(submission="key", mechanism="rr")
+    path, batch = f"/v1/collections/{name}/reports", "batch-number-1"
+    for token, body in ((None, {"batch": batch, "report": 0}), ("sfk_wrong", {"batch": batch, "report": 0})):
+        error = collector.ask("POST", path, body, token, {"Idempotency-Key": batch}).json["error"]
+        assert (error["reason"], error["batch"], error["collection"]) == ("unauthorized", batch, name)
+    error = collector.send(name, mechanism, [0], batch).json["error"]
+    assert (error["batch"], error["collection"]) == (batch, name)
+    opened, *_ = collector.create(mechanism="rr")
+    differs = collector.ask(
+        "POST", f"/v1/collections/{opened}/reports", {"batch": batch, "report": 0}, None, {"Idempotency-Key": batch[1:]}
+    )
+    assert differs.reason == "malformed"
+    assert collector.ask("GET", "/v1/collections/abcdefghijklmnop").json["error"]["batch"] is None
+
+
+# -- one address does not use up what all share ----------------------------------------------------------------
+
+
+def test_an_open_collection_takes_few_reports_per_request_address_and_day(tmp_path: Path) -> None:
+    limits = {"open_batch": 100, "open_per_address": 250, "open_per_collection": 400}
+    with served(f"sqlite:///{tmp_path}/collect.db", **limits) as collector:
+        name, mechanism, _ = collector.create(mechanism="rr")
+        forged = np.zeros(2**20, np.uint8)
+
+        def send(reports: int, batch: str, sender: str) -> Any:
+            headers = {"Content-Type": BATCH_TYPE, "Idempotency-Key": batch, "X-Forwarded-For": sender}
+            payload = encode_batch(mechanism, forged[:reports])
+            return collector.ask("POST", f"/v1/collections/{name}/reports", payload, None, headers)
+
+        assert send(2**20, "a-million-forged", "198.51.100.1").reason == "too-large"
+        assert send(101, "one-too-many", "198.51.100.1").reason == "too-large"
+        assert [send(100, f"small-batch-{i}", "198.51.100.1").reason for i in range(3)] == [None, None, "rate"]
+        refused = send(100, "small-batch-2", "198.51.100.1")
+        assert 1 <= int(refused.headers["retry-after"]) <= 86_400
+        assert send(20, "small-batch-3", "198.51.100.1").status == 200  # the refused ones used nothing
+        assert send(20, "small-batch-3", "198.51.100.1").status == 200  # a repeated batch uses nothing either
+        assert send(30, "small-batch-4", "198.51.100.1").status == 200
+        assert collector.aggregate(name).n == 250
+        assert [send(100, f"from-elsewhere-{i}", "203.0.113.7").reason for i in range(2)] == [None, "rate"]
+        closed, other, key = collector.create(mechanism="rr", submission="key")
+        assert collector.send(closed, other, forged[:10_000], "many-with-a-key", key).status == 200
+
+
+def test_reports_of_other_addresses_have_their_own_budget_until_the_collection_is_full() -> None:
+    each, all_of_them = DailyBudget(250, "each"), DailyBudget(400, "all")
+    for address in (b"one", b"two"):
+        each.use(address, 200, 5.0)
+    with pytest.raises(ApiError, match="each") as failed:
+        each.use(b"one", 51, 86_399.0)
+    assert (failed.value.reason, failed.value.retry_after) == ("rate", 1)
+    each.use(b"one", 250, 86_400.0)  # the next day
+    all_of_them.use("collection", 400, 0.0)
+    with pytest.raises(ApiError, match="all"):
+        all_of_them.use("collection", 1, 0.0)
+    all_of_them.give_back("collection", 1)
+    all_of_them.use("collection", 1, 0.0)
+    DailyBudget(0, "none").use(b"one", 10**9, 0.0)
+
+
+def test_uploads_of_one_address_use_a_share_of_the_memory() -> None:
+    budget = MemoryBudget(800)
+    budget.take(100, b"one")
+    with pytest.raises(ApiError, match="this address"):
+        budget.take(1, b"one")
+    budget.take(100, b"two")
+    budget.give_back(100, b"one")
+    budget.take(100, b"one")
+    assert budget.left == 600
+
+
+def test_an_address_has_a_share_of_streams_and_of_waiting_estimates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served(f"sqlite:///{tmp_path}/collect.db", streams_each=2, estimates_each=1, live_seconds=0.05) as collector:
+        name, mechanism, _ = collector.create(mechanism="rr")
+        assert collector.send(name, mechanism, np.zeros(10, np.uint8), "some-reports").status == 200
+        path = f"/v1/collections/{name}/estimate"
+        with contextlib.ExitStack() as stack:
+            for _ in range(2):
+                connection = stack.enter_context(
+                    contextlib.closing(http.client.HTTPConnection("127.0.0.1", collector.port))
+                )
+                connection.request("GET", f"/v1/collections/{name}/live")
+                assert connection.getresponse().status == 200
+            assert collector.ask("GET", f"/v1/collections/{name}/live").reason == "overloaded"
+        until(lambda: collector.ask("HEAD", f"/v1/collections/{name}/live").status == 200)
+        busy, go = threading.Event(), threading.Event()
+
+        def slow(*arguments: Any) -> Any:
+            busy.set()
+            go.wait()
+            return sf.estimate(*arguments)
+
+        monkeypatch.setattr("sfumato.server.jobs.estimates.estimate", slow)
+        with ThreadPoolExecutor(2) as pool:
+            first = pool.submit(collector.ask, "GET", f"{path}?method=simplex")
+            busy.wait()
+            assert collector.ask("GET", f"{path}?method=simplex&level=0.5").reason == "overloaded"
+            joined = pool.submit(collector.ask, "GET", f"{path}?method=simplex")  # waits for the same computation
+            assert collector.ask("GET", path).status == 200  # known, from the stream
+            go.set()
+            assert [first.result().status, joined.result().status] == [200, 200]
+
+
+def test_a_long_estimate_ends_at_its_time_limit(tmp_path: Path) -> None:
+    with served(f"sqlite:///{tmp_path}/collect.db", estimate_seconds=0.01) as collector:
+        name, mechanism, _ = collector.create(mechanism="rr")
+        assert collector.send(name, mechanism, np.zeros(10, np.uint8), "some-reports").status == 200
+        response = collector.ask("GET", f"/v1/collections/{name}/estimate?method=efficient")
+        assert response.reason == "too-hard"
+        assert "an estimate by this method takes longer than 0.01 seconds" in response.json["error"]["message"]
+        assert collector.ask("GET", f"/v1/collections/{name}/estimate?method=simplex").status == 200
+
+
+def test_unusual_levels_and_questions_evict_no_usual_response(collector: Served) -> None:
+    name, mechanism, _ = collector.create(mechanism="rr")
+    assert collector.send(name, mechanism, np.zeros(10, np.uint8), "some-reports").status == 200
+    path = f"/v1/collections/{name}/estimate"
+    assert collector.ask("GET", path).status == 200
+    usual = len(inside(collector).estimate_responses._results)
+    levels = [collector.ask("GET", f"{path}?level={level}").json["level"] for level in (0.5001, 0.50049, 0.501, 0.9999)]
+    assert levels == [0.501, 0.501, 0.501, 0.9999]  # rounded up to a thousandth
+    assert collector.ask("GET", f"{path}?question=shares:flu").status in (200, 422)
+    assert len(inside(collector).estimate_responses._results) == usual
+
+
+def inside(collector: Served) -> Any:
+    assert collector.app is not None
+    return collector.app.collector
+
+
+def test_a_collector_answers_to_its_host_names_alone(tmp_path: Path) -> None:
+    """A browser stores answers by host name, so that a second name would allow a second draw."""
+    with served(f"sqlite:///{tmp_path}/collect.db", hosts="collect.example, Other.Example") as collector:
+
+        def ask(path: str, host: str) -> str | None:
+            return collector.ask("GET", path, headers={"Host": host}).reason
+
+        assert ask("/v1/collections", "second.example") == "wrong-host"
+        assert ask("/studio", f"127.0.0.1:{collector.port}") == "wrong-host"
+        hosts = ("collect.example", "COLLECT.example:8443", "other.example")
+        assert [ask("/v1/collections", host) for host in hosts] == [None] * 3
+        assert ask("/readyz", "127.0.0.1") is None
+
+
+def test_a_rate_is_a_number(capsys: pytest.CaptureFixture[str]) -> None:
+    for rate in ("nan", "inf"):
+        assert main(["serve", "--rate", rate]) == 2
+        assert "--rate must be a finite number" in capsys.readouterr().err

@@ -16,7 +16,6 @@ import pytest
 import sfumato as sf
 from sfumato.mechanisms import RandomizedResponse, TableMechanism
 from sfumato.server.store import Record, open_store
-from sfumato.server.store.sqlite import SQLiteStore
 from support.collectors import Served, served
 
 PARQUET = "application/vnd.apache.parquet"
@@ -177,28 +176,6 @@ def test_a_store_keeps_the_question(tmp_path: Any) -> None:
         record = store.collection(name)
         assert record is not None
         assert record.question == question
-    store.close()
-
-
-def test_a_store_of_an_earlier_release_gets_the_column(tmp_path: Any) -> None:
-    """A store with one migration, and a collection in it, opens and has no question."""
-
-    class Earlier(SQLiteStore):
-        migrations = SQLiteStore.migrations[:1]
-
-    earlier = Earlier(str(tmp_path / "collect.db"), create=True)
-    earlier.migrate()
-    with earlier._transaction() as execute:
-        execute(
-            "INSERT INTO collections (id, created, previous, policy, mechanism, certificate, about, key_hash) "
-            "VALUES (?, 0, NULL, '{}', '{}', '{}', '{}', NULL)",
-            ("a" * 16,),
-        )
-    earlier.close()
-    store = open_store(f"sqlite:///{tmp_path}/collect.db")
-    record = store.collection("a" * 16)
-    assert record is not None
-    assert record.question is None
     store.close()
 
 

@@ -21,7 +21,8 @@ from sfumato.collecting.batch import decode_batch
 from sfumato.mechanisms.base import Mechanism
 from sfumato.randomness import InsecureSeeded
 from sfumato.server.http.responses import ApiError
-from sfumato.server.jobs.retention import shuffle_old_reports
+from sfumato.server.jobs.retention import ClockGuard, shuffle_old_reports
+from sfumato.server.jobs.threads import Readers
 from sfumato.server.jobs.writer import Writer
 from sfumato.server.store import open_store
 from sfumato.server.store.base import Store, Unavailable
@@ -125,7 +126,7 @@ def test_a_new_store_is_its_owners_alone_and_one_that_is_there_stays_as_it_is(tm
         store.close_all()
     finally:
         os.umask(before)
-    assert modes == dict.fromkeys(("collect.db", "collect.db-wal", "collect.db-shm"), 0o600)
+    assert modes == dict.fromkeys(("collect.db", "collect.db-wal", "collect.db-shm", "collect.db.exists"), 0o600)
     (tmp_path / "link.db").symlink_to(tmp_path / "linked.db")
     open_store(f"sqlite:///{tmp_path}/link.db").close()
     assert stat.S_IMODE((tmp_path / "linked.db").stat().st_mode) == 0o600
@@ -243,6 +244,27 @@ def test_a_day_of_many_reports_is_shuffled_in_parts(store_url: str, monkeypatch:
     store.close_all()
 
 
+def test_a_jump_of_the_clock_postpones_deletions_by_a_day(tmp_path: Path) -> None:
+    """A clock that is 400 days ahead for an hour deletes nothing; one that stays there deletes after a day."""
+    store, uptime = open_with(f"sqlite:///{tmp_path}/collect.db"), [0.0]
+
+    async def run() -> list[bool]:
+        readers, writer = Readers(), Writer(store, 10, lambda results, seconds: None)  # noqa: ARG005
+        guard = ClockGuard(store, readers, writer, lambda: uptime[0])
+        allowed = []
+        for uptime[0], day in ((0.0, 100), (3600.0, 101), (7200.0, 501), (9000.0, 101), (10_000.0, 102)):
+            allowed.append(await guard.allows(day * 86_400.0))
+        for uptime[0], day in ((20_000.0, 502), (90_000.0, 503), (110_000.0, 503), (120_000.0, 503)):
+            allowed.append(await guard.allows(day * 86_400.0))
+        await writer.stop()
+        readers.stop()
+        return allowed
+
+    assert asyncio.run(run()) == [True, True, False, True, True, False, False, True, True]
+    assert store.last_day() == 503
+    store.close_all()
+
+
 def test_in_postgresql_a_spent_token_shares_no_transaction_with_a_report_of_an_earlier_day(postgres: Postgres) -> None:
     store = open_with(postgres.new_database())
     hashes = [bytes([n]) * 32 for n in range(6)]
@@ -318,13 +340,13 @@ def test_a_store_that_refuses_writes_is_not_ready_until_it_takes_them_again(
         name, mechanism, _ = collector.create()
         other = sqlite3.connect(tmp_path / "collect.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        assert collector.ask("GET", "/readyz").status == 200  # nobody has tried
         with caplog.at_level("WARNING"):
             assert collector.send(name, mechanism, [1], "not-now-1").reason == "unavailable"
         records = [
             record for record in caplog.records if record.name == "sfumato.server"
         ]  # a kernel may be compiled too
-        assert [record.__dict__["fields"] for record in records] == [{"error": "database is locked"}]
+        said = "database is locked; end the other process that writes the store"
+        assert [record.__dict__["fields"] for record in records] == [{"error": said}]
         assert collector.ask("GET", "/readyz").reason == "unavailable"
         other.execute("ROLLBACK")
         other.close()

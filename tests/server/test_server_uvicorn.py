@@ -35,12 +35,23 @@ METHODS = {
     "data_received": ["self", "data"],
     "on_headers_complete": ["self"],
     "on_body": ["self", "body"],
+    "_unsupported_upgrade_warning": ["self"],
     "pause_writing": ["self"],
     "resume_writing": ["self"],
     "send_400_response": ["self", "msg"],
 }
 #: Attributes of the protocol, of its flow control and of a request under way that are read or set.
-ATTRIBUTES = {"cycle", "flow", "loop", "parser", "pipeline", "server_state", "timeout_keep_alive_task", "transport"}
+ATTRIBUTES = {
+    "client",
+    "cycle",
+    "flow",
+    "loop",
+    "parser",
+    "pipeline",
+    "server_state",
+    "timeout_keep_alive_task",
+    "transport",
+}
 CYCLE_ATTRIBUTES = {"disconnected", "keep_alive", "message_event", "response_complete"}
 CYCLE_PARAMETERS = {
     "scope", "transport", "flow", "logger", "access_logger", "access_log", "default_headers", "message_event",

@@ -30,19 +30,24 @@ import sfumato as sf
 from sfumato.collecting.batch import encode_batch
 from sfumato.device.client import Client
 from sfumato.mechanisms.base import Mechanism
-from sfumato.server.api.tokens import ADMIN, new_token, token_hash
+from sfumato.server.api.tokens import ADMIN, AUTHOR, new_token, token_hash
 from sfumato.server.app import create_app
 from sfumato.server.http.connections import Connection
 from sfumato.server.http.middleware import Middleware
 from sfumato.server.jobs.threads import Readers
 from sfumato.server.jobs.writer import Writer
 from sfumato.server.settings import Settings
-from sfumato.server.store import open_store
+from sfumato.server.store import management, open_store
 from sfumato.server.store.base import Store
+from sfumato.server.store.management import ANY, Grant
 
 BATCH_TYPE = "application/vnd.sfumato.reports"
 #: Seconds that are enough for anything on any machine: who waits for so long waits in vain.
 LONG_ENOUGH = 300.0
+#: Settings without limits per address and per open collection: all tests have one address.
+UNLIMITED = dict.fromkeys(
+    ("open_batch", "open_per_address", "open_per_collection", "estimates_each", "estimates_per_collection"), 0
+) | {"streams_each": 0}
 DISEASES = sf.Domain(["none", "flu", "hiv", "cancer", "other"])
 POLICY = sf.HighLow(DISEASES, sensitive=["hiv", "cancer"], epsilon=1)
 
@@ -71,6 +76,7 @@ class Served:
     port: int
     admin: str
     app: Middleware | None = None  # where it runs in this process
+    store_url: str = ""
 
     @property
     def url(self) -> str:
@@ -97,7 +103,8 @@ class Served:
 
     def create(self, policy: sf.Policy = POLICY, **metadata: Any) -> tuple[str, Mechanism, str | None]:
         """A new collection: its id, its mechanism and its key."""
-        created = self.as_admin("POST", "/v1/collections", {"title": "a test", "policy": policy.to_dict(), **metadata})
+        document = {"title": "a test", "policy": policy.to_dict(), "submission": "open", **metadata}
+        created = self.as_admin("POST", "/v1/collections", document)
         assert created.status == 201, created.body
         collection = created.json["collection"]
         return collection["id"], sf.mechanism_from_spec(collection["mechanism"]), created.json["key"]
@@ -124,13 +131,24 @@ def new_admin(store: Store) -> str:
     return token
 
 
+def new_author(collector: Served, days: int | None = None) -> str:
+    """A new token of an author."""
+    token, now = new_token(AUTHOR), int(time.time())
+    store = open_store(collector.store_url)
+    expires = None if days is None else now + 86_400 * days
+    management.add_grant(store, Grant(token_hash(token), ANY, "author", "Ada", now, expires))
+    store.close()
+    return token
+
+
 @contextlib.contextmanager
 def served(store_url: str, **settings: Any) -> Iterator[Served]:
     """The application in a thread of this process."""
     store = open_store(store_url)
     admin = new_admin(store)
     store.close()
-    app = create_app(Settings(**{"store": store_url, "rate": 0.0, "plan_seconds": LONG_ENOUGH, **settings}))
+    unlimited = {"rate": 0.0, "plan_seconds": LONG_ENOUGH, "estimate_seconds": LONG_ENOUGH, **UNLIMITED}
+    app = create_app(Settings(**{"store": store_url, **unlimited, **settings}))
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None, access_log=False, http=Connection, ws="none"))
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -138,7 +156,7 @@ def served(store_url: str, **settings: Any) -> Iterator[Served]:
         while not server.started:
             assert thread.is_alive()
             time.sleep(0.01)
-        yield Served(server.servers[0].sockets[0].getsockname()[1], admin, app)
+        yield Served(server.servers[0].sockets[0].getsockname()[1], admin, app, store_url)
     finally:
         if app.collector is not None:
             app.collector.stop_streams()
@@ -184,6 +202,7 @@ class ServeProcess:
     def __init__(self, store_url: str, folder: Path, *options: str) -> None:
         self._command = [
             *(sys.executable, "-m", "sfumato.cli", "serve", "--store", store_url, "--rate", "0"),
+            *("--open-batch", "0", "--open-per-address", "0", "--open-per-collection", "0"),
             *options,
         ]
         self.log = folder / "serve.log"
@@ -233,6 +252,11 @@ class Postgres:
             self.server.ensure_pgdata_inited()
         self.start()
         self._databases = 0
+
+    @property
+    def folder(self) -> Path:
+        """The data directory."""
+        return Path(self._folder)
 
     @property
     def bin(self) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import click
@@ -34,11 +35,63 @@ from sfumato.cli._store import STORE_OPTION, opened
     help="Maximum requests per second from one address, for each process; 0 means no limit.",
 )
 @click.option(
+    "--open-batch",
+    type=click.IntRange(0),
+    default=100,
+    show_default=True,
+    help="Maximum reports per request to a collection that is open to everyone; 0 means no limit.",
+)
+@click.option(
+    "--open-per-address",
+    type=click.IntRange(0),
+    default=1000,
+    show_default=True,
+    help="Maximum reports per day from one address to open collections, for each process; 0 means no limit.",
+)
+@click.option(
+    "--open-per-collection",
+    type=click.IntRange(0),
+    default=100_000,
+    show_default=True,
+    help="Maximum reports per day to one open collection, for each process; 0 means no limit.",
+)
+@click.option(
+    "--allow-hosts",
+    "hosts",
+    metavar="NAMES",
+    default="*",
+    show_default=True,
+    help="Host names that the collector answers to, separated by commas, or * for all. Browsers store answers by host "
+    "name, so a second name would allow a second draw.",
+)
+@click.option(
     "--max-bytes",
     type=click.IntRange(1024),
     default=2**23,
     show_default=True,
     help="Maximum size of a request body, in bytes.",
+)
+@click.option(
+    "--max-store-bytes",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Maximum size of the store, in bytes; a larger store takes no reports. 0 means no limit.",
+)
+@click.option(
+    "--min-free-bytes",
+    type=click.IntRange(0),
+    default=2**26,
+    show_default=True,
+    help="Free bytes on the disk of a SQLite store below which the collector takes no reports.",
+)
+@click.option(
+    "--wait",
+    type=click.FloatRange(0, 3600),
+    default=30,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time to wait for a PostgreSQL server that accepts no connections yet.",
 )
 @click.option(
     "--trust-proxy",
@@ -54,7 +107,14 @@ def command(
     port: int,
     workers: int,
     rate: float,
+    open_batch: int,
+    open_per_address: int,
+    open_per_collection: int,
+    hosts: str,
     max_bytes: int,
+    max_store_bytes: int,
+    min_free_bytes: int,
+    wait: float,
     trust_proxy: str,
 ) -> None:
     """Run a collector, which accepts reports over HTTP and counts each of them once, until SIGTERM or Ctrl+C.
@@ -65,23 +125,22 @@ def command(
 
     Example: sfumato serve --store sqlite:///collect.db --port 8000
     """
-    from sfumato.errors import MissingExtra
+    from sfumato.errors import InvalidInput
 
-    try:
-        from sfumato.server import (
-            ADMIN,
-            Settings,
-            check_address,
-            check_proxies,
-            check_uvicorn,
-            check_workers,
-            new_token,
-            serve,
-            studio_address,
-            token_hash,
-        )
-    except ImportError as error:
-        raise MissingExtra("server", f"running a collector ({error.name})") from None
+    if not math.isfinite(rate):  # click accepts nan and inf
+        raise InvalidInput("serve", "--rate", "be a finite number; 0 means no limit", rate)
+    from sfumato.server import (
+        ADMIN,
+        Settings,
+        check_address,
+        check_proxies,
+        check_uvicorn,
+        check_workers,
+        new_token,
+        serve,
+        studio_address,
+        token_hash,
+    )
 
     # Validate all options before the store and the first token are created.
     check_uvicorn()
@@ -89,10 +148,22 @@ def command(
     check_proxies(trust_proxy)
     check_address(host, port)
     token = new_token(ADMIN)
-    with opened(store) as opened_store:
+    with opened(store, wait=wait) as opened_store:
         added = opened_store.add_admin(token_hash(token), int(time.time()), only_first=True)
     if added:
         click.echo(f"admin token (store it now; it is not shown again): {token}")
         if port:  # port 0: the system chooses one, and the log names it
             click.echo(f"create surveys in Studio with this token: {studio_address(host, port)}")
-    serve(Settings(store=store, rate=rate, max_bytes=max_bytes), host, port, workers, trust_proxy)
+    settings = Settings(
+        store=store,
+        rate=rate,
+        open_batch=open_batch,
+        open_per_address=open_per_address,
+        open_per_collection=open_per_collection,
+        hosts=hosts,
+        proxies=trust_proxy,
+        max_bytes=max_bytes,
+        max_store_bytes=max_store_bytes,
+        min_free_bytes=min_free_bytes,
+    )
+    serve(settings, host, port, workers, trust_proxy)

@@ -32,6 +32,7 @@ __all__ = []
 # For the other packages of Sfumato; not part of the public interface.
 from sfumato.server.api.tokens import (
     ADMIN as ADMIN,
+    AUTHOR as AUTHOR,
     fingerprint as fingerprint,
     new_token as new_token,
     token_hash as token_hash,
@@ -45,5 +46,13 @@ from sfumato.server.run import (
     studio_address as studio_address,
 )
 from sfumato.server.settings import Settings as Settings
-from sfumato.server.store import open_store as open_store
+from sfumato.server.store import management as management, open_store as open_store
 from sfumato.server.store.base import Store as Store, Unavailable as Unavailable
+from sfumato.server.store.copies import (
+    back_up as back_up,
+    check_store as check_store,
+    restore as restore,
+    summary_of as summary_of,
+    upgrade_store as upgrade_store,
+)
+from sfumato.server.store.records import FOLLOWING_STATES as FOLLOWING_STATES, METADATA as METADATA

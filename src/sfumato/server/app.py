@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -23,7 +24,7 @@ from sfumato.server.http.middleware import Middleware
 from sfumato.server.http.responses import ApiError, JsonResponse
 from sfumato.server.http.routing import Handler, Routes
 from sfumato.server.http.telemetry import Metrics, to_standard_error
-from sfumato.server.settings import Settings
+from sfumato.server.settings import ENDED, Settings
 from sfumato.server.store import open_store
 
 __all__ = ["create_app", "from_environment"]
@@ -38,8 +39,11 @@ _PREFLIGHT = {
 }
 
 
-def create_app(settings: Settings) -> Middleware:
-    """Return the application of a collector. Its store must be migrated, but may be unavailable at startup."""
+def create_app(settings: Settings, ended: Callable[[], None] = lambda: None) -> Middleware:
+    """Return the application of a collector. Its store must be migrated, but may be unavailable at startup.
+
+    ``ended`` is called if the writer thread ends unexpectedly: the process cannot count further reports.
+    """
     handlers: list[tuple[str, str, Handler]] = [
         (operation.method, operation.path, operation.handler) for operation in OPERATIONS
     ]
@@ -57,7 +61,7 @@ def create_app(settings: Settings) -> Middleware:
 
     @asynccontextmanager
     async def lifespan(app: Any) -> AsyncIterator[dict[str, Any]]:  # noqa: ARG001
-        collector = Collector(open_store(settings.store, migrate=False), settings, Metrics())
+        collector = Collector(open_store(settings.store, migrate=False), settings, Metrics(), ended=ended)
         middleware.collector = collector
         gc.freeze()  # exclude objects loaded at startup from garbage collection
         gc.set_threshold(_GC_THRESHOLD)  # with the default, collections would traverse hundreds of open requests often
@@ -67,7 +71,7 @@ def create_app(settings: Settings) -> Middleware:
         finally:
             await collector.stop()
 
-    middleware = Middleware(Routes(handlers), Router(lifespan=lifespan), settings)
+    middleware = Middleware(Routes(handlers), Router(lifespan=lifespan), settings, pages.error_page)
     return middleware
 
 
@@ -100,7 +104,13 @@ def _on_stop_signal(act: Callable[[], None]) -> Iterator[None]:
 def from_environment() -> Middleware:
     """Return the application of a process that `sfumato serve` started."""
     to_standard_error()
-    return create_app(Settings.from_environment())
+    return create_app(Settings.from_environment(), _end_process)
+
+
+def _end_process() -> None:
+    """End this process, so that a supervisor starts another one; `sfumato serve` then exits with an error."""
+    os.environ[ENDED] = "1"
+    signal.raise_signal(signal.SIGTERM)
 
 
 # -- health, metrics and documentation ---------------------------------------------------------------------
@@ -118,10 +128,7 @@ async def _ready(collector: Collector, request: Request) -> JsonResponse:
     if collector.stopping.is_set():
         raise ApiError("unavailable", "the collector is shutting down; retry later")
     await _healthy(collector, request)
-    if collector.writer.failing:
-        # Only a write shows whether the store has recovered, and clients may send none until the collector is ready.
-        await collector.writer.run(lambda store: store.touch())
-    await collector.readers.run(collector.store.ping)
+    await collector.readiness.check()
     return JsonResponse(b'{"status":"ready"}')
 
 

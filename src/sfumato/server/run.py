@@ -15,7 +15,7 @@ import uvicorn
 from sfumato.errors import InvalidInput
 from sfumato.server.http.connections import Connection, check_uvicorn
 from sfumato.server.http.telemetry import SHARED, to_standard_error
-from sfumato.server.settings import Settings
+from sfumato.server.settings import ENDED, Settings
 
 __all__ = ["check_address", "check_proxies", "check_uvicorn", "check_workers", "serve", "studio_address"]
 
@@ -92,6 +92,18 @@ def serve(settings: Settings, host: str, port: int, workers: int = 1, forwarded:
         except SystemExit as error:
             message = f"the collector could not start on {host}:{port}; see the log lines above for the reason"
             raise OSError(message) from error
+        except KeyboardInterrupt:
+            _check_ended()
+            raise
+        _check_ended()
+
+
+def _check_ended() -> None:
+    """Raise OSError if the writer thread has ended, so that the exit code shows a failure."""
+    if os.environ.pop(ENDED, None):
+        raise OSError(
+            "the writer thread of the collector has ended unexpectedly; see the log lines above, and restart it"
+        )
 
 
 def _run(host: str, port: int, workers: int, forwarded: str) -> None:

@@ -7,10 +7,12 @@ import json
 import os
 from dataclasses import dataclass
 
-__all__ = ["VARIABLE", "Settings"]
+__all__ = ["ENDED", "VARIABLE", "Settings"]
 
 #: Environment variable from which worker processes read the settings of their parent.
 VARIABLE = "SFUMATO_SERVER"
+#: Environment variable that is set in a process whose writer thread has ended.
+ENDED = "SFUMATO_WRITER_ENDED"
 
 
 @dataclass(frozen=True)
@@ -29,12 +31,35 @@ class Settings:
     #: Maximum open connections, and maximum live streams among them.
     connections: int = 10_000
     streams: int = 500
+    #: Maximum connections, live streams and waiting estimates of one address; 0 means no limit. Connections of trusted
+    #: proxies are not limited, because they carry the requests of many addresses.
+    connections_each: int = 500
+    streams_each: int = 20
+    estimates_each: int = 8
+    #: Maximum waiting estimates of one collection.
+    estimates_per_collection: int = 6
+    #: Maximum seconds of one estimate by a method other than ``unbiased`` and ``simplex``.
+    estimate_seconds: float = 10.0
+    #: Maximum reports in one request to an open collection, per address and day to open collections, and per open
+    #: collection and day. 0 means no limit.
+    open_batch: int = 100
+    open_per_address: int = 1000
+    open_per_collection: int = 100_000
+    #: Host names that the collector answers to, separated by commas; ``*`` for all. A browser stores answers by host
+    #: name, so a second name would allow a second draw.
+    hosts: str = "*"
+    #: Addresses and networks of trusted proxies, separated by commas; ``*`` for all.
+    proxies: str = "127.0.0.1"
     #: Seconds between two checks whether a live estimate has changed.
     live_seconds: float = 1.0
     #: Maximum seconds and bytes of one plan, design or audit, and maximum values of a domain to plan for.
     plan_seconds: float = 30.0
     plan_bytes: int = 2**30
     plan_values: int = 5000
+    #: Free bytes on the disk of a SQLite store below which the collector takes no reports, and maximum bytes of the
+    #: store; 0 means no limit.
+    min_free_bytes: int = 2**26
+    max_store_bytes: int = 0
     #: Seconds after which a stalled request head, body or reader times out.
     timeout: float = 30.0
 

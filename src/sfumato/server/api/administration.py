@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 from starlette.requests import Request
@@ -21,22 +21,41 @@ from sfumato.server.api.schemas import (
     PlanRequest,
     TokenList,
 )
-from sfumato.server.api.tokens import KEY, ONE_TIME, bearer, new_id, new_token, token_hash
+from sfumato.server.api.tokens import KEY, ONE_TIME, bearer, fingerprint, new_id, new_token, token_hash
 from sfumato.server.http.bodies import read_headers, read_json
 from sfumato.server.http.responses import ApiError, JsonResponse
-from sfumato.server.store.records import METADATA, Metadata, Record, State
+from sfumato.server.store.base import Store
+from sfumato.server.store.management import (
+    ANY,
+    Change as LogChange,
+    Grant,
+    Role,
+    add_grant,
+    expiry_of,
+    grant_of,
+    record_change,
+)
+from sfumato.server.store.records import FOLLOWING_STATES, METADATA, Metadata, Record, Schedule, State
 
 __all__ = [
     "change_collection",
     "check_policy",
     "create_collection",
+    "create_from",
     "give_collection",
     "hand_out_tokens",
+    "json_response",
     "list_collections",
+    "owner_of",
     "plan_policy",
+    "query_number",
     "replace_key",
-    "require_admin",
+    "require_author",
+    "require_role",
+    "require_token",
 ]
+
+T = TypeVar("T")
 
 #: Maximum collections per page of a list.
 _PAGE = 100
@@ -47,8 +66,8 @@ _TOKENS = msgspec.json.Decoder(NewTokens)
 _CHECK = msgspec.json.Decoder(Check)
 _PLAN = msgspec.json.Decoder(PlanRequest)
 
-#: Allowed changes of state; an archived collection stays archived.
-_FOLLOWING = {"open": ("open", "closed"), "closed": ("closed", "open", "archived"), "archived": ("archived",)}
+#: Maximum rows that one request for tokens adds: one per token, or per token and wave.
+_MOST_TOKEN_ROWS = 100_000
 
 
 async def is_admin(collector: Collector, request: Request) -> bool:
@@ -57,13 +76,52 @@ async def is_admin(collector: Collector, request: Request) -> bool:
     return secret is not None and await collector.readers.run(collector.store.is_admin, token_hash(secret))
 
 
-async def require_admin(collector: Collector, request: Request) -> None:
-    """Raise ApiError unless the request has a valid admin token."""
-    if not await is_admin(collector, request):
-        raise ApiError("unauthorized", "an admin token is required; send it as a bearer token")
+async def require_token(request: Request) -> bytes:
+    """Return the hash of the bearer token of a request; raise ApiError without one."""
+    secret = bearer(read_headers(request))
+    if secret is None:
+        raise ApiError("unauthorized", "a token is required; send it as a bearer token")
+    return token_hash(secret)
 
 
-def _json(response: Any, status: int = 200) -> JsonResponse:
+async def require_author(collector: Collector, request: Request) -> bytes:
+    """Return the hash of the token of an administrator or author; raise ApiError for others."""
+    hashed = await require_token(request)
+    if not await _may(collector, hashed, ANY, ("author",)):
+        raise ApiError("unauthorized", "an admin token or the token of an author is required")
+    return hashed
+
+
+async def owner_of(collector: Collector, request: Request) -> tuple[str, str]:
+    """Return the id of the collection and the fingerprint of the token; raise ApiError unless it is an owner's."""
+    name = request.path_params["id"]
+    return name, await require_role(collector, request, name, "owner")
+
+
+async def require_role(collector: Collector, request: Request, collection: str, *roles: Role) -> str:
+    """Return the fingerprint of the token; raise ApiError unless it has one of the roles or is an admin token."""
+    hashed = await require_token(request)
+    if not await _may(collector, hashed, collection, roles):
+        raise ApiError("unauthorized", f"an admin token or the token of an {roles[0]} of this collection is required")
+    await collector.collections.get(collection)  # raises ApiError if the collection does not exist
+    return fingerprint(hashed)
+
+
+async def _may(collector: Collector, hashed: bytes, collection: str, roles: Sequence[Role]) -> bool:
+    """Return whether a token is an admin token or has one of the roles on a collection."""
+    if await collector.readers.run(collector.store.is_admin, hashed):
+        return True
+    grant = await collector.readers.run(grant_of, collector.store, hashed, collection, int(collector.now()))
+    return grant is not None and grant.role in roles
+
+
+async def _reads(collector: Collector, request: Request, collection: str) -> bool:
+    """Return whether the token of a request may read the results of a collection."""
+    secret = bearer(read_headers(request))
+    return secret is not None and await _may(collector, token_hash(secret), collection, ("owner", "reader"))
+
+
+def json_response(response: Any, status: int = 200) -> JsonResponse:
     """Return a response object as a JSON response."""
     return JsonResponse(msgspec.json.encode(response, enc_hook=str), status)
 
@@ -74,22 +132,26 @@ def _json(response: Any, status: int = 200) -> JsonResponse:
 async def list_collections(collector: Collector, request: Request) -> JsonResponse:
     """Return the listed collections, or all collections if the request has an admin token."""
     everything = await is_admin(collector, request)
-    after = _number(request.query_params, "after")
+    after = query_number(request.query_params, "after")
     rows = await collector.readers.run(collector.store.collections, after, _PAGE)
     shown = []
     for _, name, stored, progress in rows:
         metadata = METADATA.decode(stored)
         if everything or (metadata.listed and progress.state != "archived"):
+            state = metadata.state_at(progress.state, collector.now())
+            reports = progress.reports
+            if metadata.results == "admin" and not everything:
+                reports, _ = collector.collections.shown(name, progress.reports, progress.batches)
             shown.append(
                 ListedCollection(
-                    name, metadata.title, metadata.description, progress.state, metadata.submission, metadata.results,
-                    progress.reports,
+                    name, metadata.title, metadata.description, state, metadata.submission, metadata.results,
+                    reports,
                 )
             )  # fmt: skip
-    return _json(CollectionList(shown, rows[-1][0] if len(rows) == _PAGE else None))
+    return json_response(CollectionList(shown, rows[-1][0] if len(rows) == _PAGE else None))
 
 
-def _number(parameters: Mapping[str, str], name: str) -> int:
+def query_number(parameters: Mapping[str, str], name: str) -> int:
     """Return a query parameter as a number, 0 if it is missing."""
     digits = parameters.get(name, "0")
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= 18):
@@ -100,26 +162,56 @@ def _number(parameters: Mapping[str, str], name: str) -> int:
 async def give_collection(collector: Collector, request: Request) -> JsonResponse:
     """Return one collection, with everything that a client needs to randomize for it."""
     collection = await collector.collections.get(request.path_params["id"], fresh=True)
-    return _json(collection.response())
+    response = collection.response(collector.now())
+    if collection.metadata.results == "admin" and not await _reads(collector, request, collection.id):
+        reports, batches = collector.collections.shown(collection.id, response.reports, response.batches)
+        response = msgspec.structs.replace(response, reports=reports, batches=batches)
+    return json_response(response)
 
 
 async def create_collection(collector: Collector, request: Request) -> JsonResponse:
     """Audit a mechanism against its policy, and open a collection for it."""
-    await require_admin(collector, request)
-    body = await read_json(request, _NEW, collector.settings.max_bytes, collector.timeouts)
+    hashed = await require_author(collector, request)
+    return await create_from(collector, hashed, await _body(collector, request, _NEW))
+
+
+async def create_from(collector: Collector, hashed: bytes, body: NewCollection) -> JsonResponse:
+    """Open a collection; an author becomes its owner."""
+    _check_dates(body.opens, body.closes)
     if body.previous is not None:
         await collector.collections.get(body.previous)
+    schedule = _schedule(collector, body)
     created = await collector.planner.ask(
-        "create", policy=body.policy, question=body.question, mechanism=body.mechanism, n=body.n
+        "create",
+        policy=body.policy,
+        question=body.question,
+        mechanism=body.mechanism,
+        n=body.n,
+        lifetime=body.lifetime,
+        max_changes=body.max_changes,
+        refresh_every=body.refresh_every,
+        waves=schedule is not None,
     )
     metadata = Metadata(
-        body.title, body.description, body.submission, body.results, body.listed, body.origins, body.keep_days
+        body.title,
+        body.description,
+        body.submission,
+        body.results,
+        body.listed,
+        body.origins,
+        body.keep_days if schedule is None else 0,
+        waves=schedule,
+        label=body.label,
+        opens=body.opens,
+        closes=body.closes,
+        release_every=body.release_every,
     )
     key = new_token(KEY) if body.submission == "key" else None
+    now = int(collector.now())
     record = Record(
         id=new_id(),
         number=0,
-        created=int(collector.now()),
+        created=now,
         previous=body.previous,
         policy=created["policy"],
         mechanism=created["mechanism"],
@@ -128,61 +220,136 @@ async def create_collection(collector: Collector, request: Request) -> JsonRespo
         key_hash=None if key is None else token_hash(key),
         question=created["question"],
     )
-    await collector.writer.run(lambda store: store.add_collection(record))
+    is_admin_token = await collector.readers.run(collector.store.is_admin, hashed)
+
+    def write(store: Store) -> None:
+        store.add_collection(record)
+        if not is_admin_token:
+            add_grant(store, Grant(hashed, record.id, "owner", "author", now, expiry_of(store, hashed)))
+
+    await collector.writer.run(write)
     collection = await collector.collections.get(record.id)
-    return _json(Created(collection.response(), key, created["why"], created["guess"], created["chance"]), 201)
+    fixed = {"title": body.title, "mechanism": collection.mechanism.hash, "wording": collection.wording_hash}
+    await _log(collector, record.id, fingerprint(hashed), "create", fixed)
+    response = collection.response(collector.now())
+    return json_response(Created(response, key, created["why"], created["guess"], created["chance"]), 201)
+
+
+def _check_dates(opens: int | None, closes: int | None) -> None:
+    """Raise ApiError for dates in the wrong order."""
+    if opens is not None and closes is not None and closes <= opens:
+        raise ApiError("invalid", "closes must be later than opens")
+
+
+async def _body(collector: Collector, request: Request, decoder: msgspec.json.Decoder[T]) -> T:
+    """Return the decoded body of a request."""
+    return await read_json(request, decoder, collector.settings.max_bytes, collector.timeouts)
+
+
+async def _log(collector: Collector, name: str, who: str, action: str, details: dict[str, Any]) -> None:
+    """Add an entry to the log of a collection."""
+    entry = LogChange(int(collector.now()), who, action, msgspec.json.encode(details).decode())
+    await collector.writer.run(lambda store: record_change(store, name, entry))
+
+
+def _schedule(collector: Collector, body: NewCollection) -> Schedule | None:
+    """Return the waves of a new collection, or None; raise ApiError if the request states something else too."""
+    if body.lifetime is None and (body.max_changes is not None or body.refresh_every is not None):
+        raise ApiError("invalid", "max_changes and refresh_every need a lifetime policy")
+    if body.waves is None:
+        return None
+    if body.keep_days:
+        raise ApiError("invalid", "a collection with waves stores no reports; leave keep_days out")
+    if body.release_every is not None:
+        raise ApiError("invalid", "a collection with waves shows its results at once; leave release_every out")
+    start = int(collector.now()) if body.waves.start is None else body.waves.start
+    return Schedule(body.waves.count, body.waves.days, start)
+
+
+def _opened(schedule: Schedule | None, wave: int) -> Schedule:
+    """Return the schedule after an administrator has opened a wave; raise ApiError if the wave cannot be opened."""
+    if schedule is None or schedule.days is not None:
+        raise ApiError("invalid", "only a collection whose waves have no length in days opens waves by request")
+    if not schedule.opened < wave < schedule.count:
+        message = f"the next waves are {schedule.opened + 1} to {schedule.count - 1}; a wave that is over stays over"
+        raise ApiError("invalid", message)
+    return msgspec.structs.replace(schedule, opened=wave)
 
 
 async def change_collection(collector: Collector, request: Request) -> JsonResponse:
     """Open, close or archive a collection, or change its metadata."""
-    await require_admin(collector, request)
-    name = request.path_params["id"]
-    change = await read_json(request, _CHANGE, collector.settings.max_bytes, collector.timeouts)
-    await collector.collections.get(name)  # raises ApiError if the collection does not exist
+    name, who = await owner_of(collector, request)
+    change = await _body(collector, request, _CHANGE)
     changes = {
         field: getattr(change, field)
-        for field in ("title", "description", "results", "listed", "origins")
+        for field in ("title", "description", "results", "listed", "origins", "label")
         if getattr(change, field) is not None
     }
-    if change.keep_days is not msgspec.UNSET:
-        changes["keep_days"] = change.keep_days
+    for field in ("keep_days", "opens", "closes"):
+        if getattr(change, field) is not msgspec.UNSET:
+            changes[field] = getattr(change, field)
+    now = collector.now()
+    reports = (await collector.collections.get(name, fresh=True)).progress.reports
 
-    def decide(before: State, metadata: str) -> tuple[State, str]:
+    def decide(before: State, stored: str) -> tuple[State, str]:
         state = change.state or before
-        if state not in _FOLLOWING[before]:
-            allowed = " or ".join(_FOLLOWING[before])
+        if state not in FOLLOWING_STATES[before]:
+            allowed = " or ".join(FOLLOWING_STATES[before])
             message = f"a collection that is {before} cannot become {state}; its state can be {allowed}"
             raise ApiError("not-open", message)
-        return state, msgspec.json.encode(msgspec.structs.replace(METADATA.decode(metadata), **changes)).decode()
+        metadata = METADATA.decode(stored)
+        waves = metadata.waves if change.wave is None else _opened(metadata.waves, change.wave)
+        after = msgspec.structs.replace(metadata, **changes, waves=waves)
+        _check_dates(after.opens, after.closes)
+        has_opened = reports > 0 or metadata.opens is None or now >= metadata.opens
+        if has_opened and (after.title, after.description, after.opens) != (
+            metadata.title, metadata.description, metadata.opens
+        ):  # fmt: skip
+            message = (
+                "title, description and opens are fixed once a collection has opened, because people answered that "
+                "wording; use label to rename it, or create a copy"
+            )
+            raise ApiError("conflict", message)
+        return state, msgspec.json.encode(after).decode()
 
     await collector.writer.run(lambda store: store.change(name, decide))
-    return _json((await collector.collections.get(name, fresh=True)).response())
+    stated = {field: getattr(change, field) for field in ("state", "wave") if getattr(change, field) is not None}
+    details = {**changes, **stated}
+    await _log(collector, name, who, "change", details)
+    return json_response((await collector.collections.get(name, fresh=True)).response(collector.now()))
 
 
 async def replace_key(collector: Collector, request: Request) -> JsonResponse:
     """Replace the key of a collection in any state, and revoke the previous key."""
-    await require_admin(collector, request)
+    _, who = await owner_of(collector, request)
     collection = await collector.collections.get(request.path_params["id"])
     if collection.metadata.submission != "key":
         raise ApiError("invalid", "this collection has no key; only collections with submission 'key' have one")
     key = new_token(KEY)
     await collector.writer.run(lambda store: store.replace_key(collection.id, token_hash(key)))
+    await _log(collector, collection.id, who, "key", {})
     await collector.collections.get(collection.id, fresh=True)  # cache the new key for the next request
-    return _json(KeyResponse(key), 201)
+    return json_response(KeyResponse(key), 201)
 
 
 async def hand_out_tokens(collector: Collector, request: Request) -> JsonResponse:
     """Issue one-time tokens, each for one report."""
-    await require_admin(collector, request)
-    body = await read_json(request, _TOKENS, collector.settings.max_bytes, collector.timeouts)
+    _, who = await owner_of(collector, request)
+    body = await _body(collector, request, _TOKENS)
     collection = await collector.collections.get(request.path_params["id"])
     if collection.metadata.submission != "token":
         message = "this collection has no one-time tokens; only collections with submission 'token' have them"
         raise ApiError("invalid", message)
     tokens = [new_token(ONE_TIME) for _ in range(body.count)]
-    hashes = [token_hash(token) for token in tokens]
+    schedule = collection.metadata.waves
+    if schedule is not None and body.count * schedule.count > _MOST_TOKEN_ROWS:
+        most = _MOST_TOKEN_ROWS // schedule.count
+        raise ApiError("invalid", f"at most {most} tokens per request for {schedule.count} waves; send more requests")
+    waves = [None] if schedule is None else range(schedule.count)
+    hashes = [token_hash(token, wave) for token in tokens for wave in waves]
     await collector.writer.run(lambda store: store.add_tokens(collection.id, hashes))
-    return _json(TokenList(tokens), 201)
+    await _log(collector, collection.id, who, "tokens", {"count": body.count})
+    return json_response(TokenList(tokens), 201)
 
 
 # -- planning ----------------------------------------------------------------------------------------------
@@ -190,13 +357,13 @@ async def hand_out_tokens(collector: Collector, request: Request) -> JsonRespons
 
 async def check_policy(collector: Collector, request: Request) -> JsonResponse:
     """Describe a policy in words and numbers."""
-    await require_admin(collector, request)
+    await require_author(collector, request)
     body = await read_json(request, _CHECK, collector.settings.max_bytes, collector.timeouts)
-    return _json(await collector.planner.ask("check", **msgspec.structs.asdict(body)))
+    return json_response(await collector.planner.ask("check", **msgspec.structs.asdict(body)))
 
 
 async def plan_policy(collector: Collector, request: Request) -> JsonResponse:
     """Return the expected error of each suitable mechanism."""
-    await require_admin(collector, request)
+    await require_author(collector, request)
     body = await read_json(request, _PLAN, collector.settings.max_bytes, collector.timeouts)
-    return _json(await collector.planner.ask("plan", **msgspec.structs.asdict(body)))
+    return json_response(await collector.planner.ask("plan", **msgspec.structs.asdict(body)))

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import msgspec
 
+from sfumato._core import canonical_hash
 from sfumato.collecting import Aggregate, batch_header
 from sfumato.mechanisms import Mechanism, ReportFormat, mechanism_from_spec
 from sfumato.policy import describe, policy_from_dict
 from sfumato.questions import Question
-from sfumato.server.api.schemas import COLLECTION_ID, CollectionResponse
+from sfumato.server.api.schemas import COLLECTION_ID, CollectionResponse, WavesSchedule
 from sfumato.server.http.responses import ApiError
 from sfumato.server.jobs.threads import Readers
 from sfumato.server.store.base import Store
@@ -27,6 +28,10 @@ __all__ = ["Collection", "Collections"]
 _CACHE_SIZE = 256
 #: Seconds after which the state is read again, because another worker may have changed it. Counting reads the store.
 _FRESH_SECONDS = 1.0
+
+#: Steps in which strangers see the number of reports of a collection whose results they may not read, seconds between
+#: two steps, and number of collections for which the last step is kept.
+_SHOWN_STEP, _SHOWN_SECONDS, _SHOWN_SIZE = 100, 600.0, 10_000
 
 _ID = re.compile(COLLECTION_ID)
 
@@ -58,20 +63,30 @@ class Collection:
         """The id of the collection, which is part of its paths."""
         return self.record.id
 
-    def response(self) -> CollectionResponse:
-        """Return the public description of the collection."""
+    @property
+    def wording_hash(self) -> str:
+        """The hash of everything that is fixed once the collection has opened."""
+        fixed = {"title": self.metadata.title, "description": self.metadata.description}
+        return canonical_hash(fixed | {"mechanism_hash": self.mechanism.hash, "policy_hash": self.policy_hash})
+
+    def response(self, now: float) -> CollectionResponse:
+        """Return the public description of the collection at a time."""
         metadata, record = self.metadata, self.record
+        waves = metadata.waves
         return CollectionResponse(
             id=record.id,
             title=metadata.title,
             description=metadata.description,
-            state=self.progress.state,
+            state=metadata.state_at(self.progress.state, now),
             submission=metadata.submission,
             results=metadata.results,
             listed=metadata.listed,
             origins=metadata.origins,
             keep_days=metadata.keep_days,
             created=record.created,
+            opens=metadata.opens,
+            closes=metadata.closes,
+            wording_hash=self.wording_hash,
             previous=record.previous,
             reports=self.progress.reports,
             batches=self.progress.batches,
@@ -81,6 +96,10 @@ class Collection:
             mechanism=msgspec.Raw(record.mechanism.encode()),
             policy=msgspec.Raw(record.policy.encode()),
             question=None if record.question is None else msgspec.Raw(record.question.encode()),
+            release_every=metadata.release_every,
+            waves=None
+            if waves is None
+            else WavesSchedule(waves.count, waves.days, waves.start, waves.current(now), waves.next(now)),
         )
 
 
@@ -90,11 +109,16 @@ class Collections:
     def __init__(self, store: Store, readers: Readers, clock: Callable[[], float]) -> None:
         self._store, self._readers, self._clock = store, readers, clock
         self._cache: OrderedDict[str, Collection] = OrderedDict()
+        self._shown: OrderedDict[str, tuple[float, int, int]] = OrderedDict()
         self._reading: dict[str, asyncio.Task[Collection]] = {}
 
     def cached(self, name: str) -> Collection | None:
         """Return the collection if it is in the cache."""
         return self._cache.get(name)
+
+    def forget(self) -> None:
+        """Empty the cache after a deletion; other collections may have named the deleted one as their previous one."""
+        self._cache.clear()
 
     async def get(self, name: str, *, fresh: bool = False) -> Collection:
         """Return the collection with this id, at most a second old; with ``fresh``, read it from the store."""
@@ -158,5 +182,28 @@ class Collections:
         )
 
     async def counts(self, collection: Collection) -> Aggregate:
-        """Return the counts of a collection."""
-        return await self._readers.run(self._store.counts, collection.id, collection.mechanism)
+        """Return the counts of a collection that may be shown: all of them, or those of the last release."""
+        released = collection.metadata.release_every is not None
+
+        def read() -> Aggregate:
+            return self._store.counts(collection.id, collection.mechanism, released=released)
+
+        return await self._readers.run(read)
+
+    def shown(self, name: str, reports: int, batches: int) -> tuple[int, int]:
+        """Return the numbers of reports and batches that strangers see if they may not read the results.
+
+        They advance by hundreds and at most every ten minutes, because the time of each step is public.
+        """
+        now = self._clock()
+        earlier = self._shown.get(name)
+        if earlier is None or now - earlier[0] >= _SHOWN_SECONDS:
+            earlier = self._shown[name] = now, reports - reports % _SHOWN_STEP, batches - batches % _SHOWN_STEP
+            self._shown.move_to_end(name)
+            if len(self._shown) > _SHOWN_SIZE:
+                self._shown.popitem(last=False)
+        return earlier[1:]
+
+    async def wave_counts(self, collection: Collection) -> dict[int, Aggregate]:
+        """Return the counts of each wave that has reports, in order."""
+        return await self._readers.run(self._store.wave_counts, collection.id, collection.mechanism)

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 
+from sfumato.estimation import plausibility
 from sfumato.server.api.collections import Collections
 from sfumato.server.http.bodies import MemoryBudget, Timeouts
 from sfumato.server.http.connections import Connections
+from sfumato.server.http.limits import AddressNames, DailyBudget, Shares
+from sfumato.server.http.responses import ApiError
 from sfumato.server.http.telemetry import LOG, Metrics
 from sfumato.server.jobs.estimates import ResultCache
 from sfumato.server.jobs.planner import Planner
-from sfumato.server.jobs.retention import forget_old_reports, shuffle_old_reports
+from sfumato.server.jobs.readiness import Readiness
+from sfumato.server.jobs.retention import ClockGuard, forget_old_reports, shuffle_old_reports
 from sfumato.server.jobs.threads import Readers, Workers
+from sfumato.server.jobs.watchdog import notify, report_health
 from sfumato.server.jobs.writer import Writer
 from sfumato.server.settings import Settings
 from sfumato.server.store.base import Store
@@ -22,43 +30,133 @@ __all__ = ["Collector"]
 
 #: Seconds between two retention runs.
 _RETENTION_SECONDS = 3600.0
+#: Next step if an estimate takes too long.
+_FASTER = "use method unbiased or simplex, or estimate from the counts of GET …/aggregate on your machine"
+#: Seconds between two checks of readiness, which also measure the size of the store and free space.
+_CHECK_SECONDS = 10.0
+#: Seconds until traces are erased again after a reader prevented it.
+_ERASE_RETRY = 5.0
 
 
 class Collector:
     """Shared state of one process. Create and stop it in the event loop; ``now`` is the clock that dates batches."""
 
     def __init__(
-        self, store: Store, settings: Settings, metrics: Metrics, now: Callable[[], float] = time.time
+        self,
+        store: Store,
+        settings: Settings,
+        metrics: Metrics,
+        now: Callable[[], float] = time.time,
+        ended: Callable[[], None] = lambda: None,
     ) -> None:
         self.store, self.settings, self.metrics, self.now = store, settings, metrics, now
         self._loop = asyncio.get_running_loop()
         self.timeouts = Timeouts(settings.timeout)
-        self.connections = Connections(settings.connections, settings.timeout)
+        self.connections = Connections(
+            settings.connections, settings.timeout, most_each=settings.connections_each, proxies=settings.proxies
+        )
         self.body_memory = MemoryBudget()
+        self.addresses = AddressNames()
+        self.estimates_each = Shares(
+            settings.estimates_each, "this address is waiting for too many estimates; retry when they have arrived"
+        )
+        self.estimates_per_collection = Shares(
+            settings.estimates_per_collection, "too many estimates of this collection are waiting; retry later"
+        )
+        self.streams_each = Shares(
+            settings.streams_each,
+            "this address has too many live streams; close some of them, or request the estimate instead",
+        )
+        self.open_per_address = DailyBudget(
+            settings.open_per_address, "this address has sent too many reports to open collections today; retry later"
+        )
+        self.open_per_collection = DailyBudget(
+            settings.open_per_collection, "this collection has received too many reports today; retry tomorrow"
+        )
         self.readers = Readers()
-        self.workers = Workers()
+        self.workers = Workers(most_waiting=48)
         self.unpackers = Workers()  # separate, so that requests for public estimates do not delay batches
-        self.writer = Writer(store, settings.waiting, metrics.commit)
+        self.writer = Writer(store, settings.waiting, metrics.commit, metrics.store_failed, ended)
+        self.readiness = Readiness(store, self.readers, self.writer, settings, metrics)
         self.collections = Collections(store, self.readers, time.monotonic)
         self.planner = Planner(settings.plan_seconds, settings.plan_bytes, settings.plan_values)
+        self.slow_estimates = Planner(
+            settings.estimate_seconds, settings.plan_bytes, settings.plan_values, "an estimate by this method", _FASTER
+        )
         self.estimate_responses = ResultCache()
+        # Responses with unusual levels or questions have a separate cache: they must not evict those that many request.
+        self.unusual_responses = ResultCache(2**24)
         # Separate caches: there is one response per confidence level, and many responses must not evict estimates.
         self.cached_estimates = ResultCache()
         self.streams = 0
         self.stopping = asyncio.Event()
-        self._retention = asyncio.create_task(self._forget())
+        work = (self._forget(), self._erase(), self._watch_store(), self._count_collections())
+        self._tasks = [asyncio.create_task(one) for one in (*work, report_health(lambda: self.writer.alive))]
 
     async def _forget(self) -> None:
         """Delete and shuffle old reports once per hour."""
+        guard = ClockGuard(self.store, self.readers, self.writer, time.monotonic)
         while True:
             try:
+                allowed = await guard.allows(self.now())
                 for action, work in (("deleted", forget_old_reports), ("shuffled", shuffle_old_reports)):
+                    if work is forget_old_reports and not allowed:
+                        continue
                     rows = await work(self.store, self.readers, self.writer, self.now())
                     if rows:
                         LOG.info(f"old reports {action}", extra={"fields": {"rows": rows}})
             except Exception:  # the store may be unavailable; the next run retries
                 LOG.warning("old reports could not be deleted or shuffled", exc_info=True)
             await asyncio.sleep(_RETENTION_SECONDS)
+
+    async def _erase(self) -> None:
+        """Erase traces of transactions at the start and at intervals, and record how long they have existed."""
+        erased_at = self._loop.time()
+        while True:
+            started, erased = self._loop.time(), False
+            with contextlib.suppress(ApiError):  # the store may be unavailable; the next run retries
+                erased = await self.writer.erase()
+            if not erased:
+                LOG.warning("traces of transactions could not be erased")
+            erased_at = started if erased else erased_at
+            self.metrics.trace_age(self._loop.time() - erased_at)
+            await asyncio.sleep(self.store.erase_seconds if erased else min(_ERASE_RETRY, self.store.erase_seconds))
+
+    async def _watch_store(self) -> None:
+        """Check readiness at the start and at intervals, so that the metrics state it without a probe."""
+        while True:
+            with contextlib.suppress(ApiError, OSError):  # the refusal is recorded
+                await self.readiness.check()
+            self.metrics.waiting(self.writer.waiting)
+            await asyncio.sleep(_CHECK_SECONDS)
+
+    async def _count_collections(self) -> None:
+        """Count collections by state, and those with improbable counts, at the start and once per hour."""
+        while True:
+            try:
+                states: Counter[str] = Counter()
+                implausible = after = 0
+                while rows := await self.readers.run(self.store.collections, after, 100):
+                    after = rows[-1][0]
+                    for _, name, _, progress in rows:
+                        states[progress.state] += 1
+                        if progress.state == "open" and progress.reports:
+                            implausible += await self._is_implausible(name)
+                self.metrics.collections(states, implausible)
+                if implausible:
+                    LOG.warning("reports may be forged", extra={"fields": {"collections": implausible}})
+            except Exception:  # the store may be unavailable; the next run retries
+                LOG.warning("collections could not be counted", exc_info=True)
+            await asyncio.sleep(_RETENTION_SECONDS)
+
+    async def _is_implausible(self, name: str) -> bool:
+        """Return whether the counts of a collection are improbable under every distribution of answers."""
+        collection = await self.collections.get(name)
+        if collection.metadata.waves is not None:
+            return False
+        counts = await self.collections.counts(collection)
+        result = await self.workers.run(partial(plausibility, most_cells=2**18), collection.mechanism, counts)
+        return result.alarm
 
     def allowed_origins(self, collection: str) -> Sequence[str]:
         """Return the origins that may read responses about a collection, if it is cached."""
@@ -72,10 +170,15 @@ class Collector:
     async def stop(self) -> None:
         """Count pending submissions, then stop all threads, tasks and connections."""
         self.stopping.set()
-        self._retention.cancel()
+        notify("STOPPING=1")
+        for task in self._tasks:
+            task.cancel()
         self.timeouts.stop()
         self.connections.stop()
         await self.planner.stop()
+        await self.slow_estimates.stop()
+        with contextlib.suppress(ApiError):  # the store may be unavailable; the next start erases them
+            await self.writer.erase()
         await self.writer.stop()
         self.workers.stop()
         self.unpackers.stop()

@@ -49,56 +49,139 @@ _ENCODER = msgspec.json.Encoder()
 _MESSAGES = {
     "conflict": "another payload was already counted under this batch id; stop, and check which payload belongs to it",
     "not-found": "this collection does not exist; check the id",
-    "not-open": "this collection does not accept reports, because it is closed or archived",
+    "not-open": "this collection does not accept reports now, because it is closed or archived",
     "token-unknown": "this one-time token was not issued for this collection; ask its owner for another",
     "token-spent": "this one-time token was already used; ask the owner of the collection for another",
 }
 
 
+_LATE = "this wave has not started or is over: reports are counted during their wave and the next one"
+
+
 async def take_reports(collector: Collector, request: Request) -> JsonResponse:
-    """Count a batch, and return its receipt when the counts are on disk."""
+    """Count a batch, and return its receipt when the counts are on disk; a rejection names the batch."""
     headers = read_headers(request)
+    stated = headers.get(_RAW_BATCH_HEADER, b"").decode("latin-1")
+    try:
+        return await _take_reports(collector, request, headers, stated)
+    except ApiError as error:
+        error.collection = request.path_params["id"]
+        if error.batch is None and _BATCH_ID.fullmatch(stated):
+            error.batch = stated
+        raise
+
+
+async def _take_reports(collector: Collector, request: Request, headers: RawHeaders, stated: str) -> JsonResponse:
+    """Read, validate and count a batch; ``stated`` is the batch id in the header."""
     collection = await collector.collections.get(request.path_params["id"])
-    spends = _check_sender(collection, headers)
+    secret = _check_sender(collection, headers)
     kind = content_type(headers)
-    most = min(collector.settings.max_bytes, _most_bytes(collection, single=kind == JSON_TYPE or spends is not None))
+    single = kind == JSON_TYPE or secret is not None
+    is_open = collection.metadata.submission == "open"
+    limit = collector.settings.open_batch if is_open else 0
+    most = min(collector.settings.max_bytes, _most_bytes(collection, 1 if single else limit or _MOST_REPORTS))
+    address = collector.addresses.of(request.scope)
     if kind == JSON_TYPE:
-        body = await read_body(request.receive, headers, most, collector.timeouts, collector.body_memory)
+        body = await read_body(request.receive, headers, most, collector.timeouts, collector.body_memory, address)
         sent = decode_json(body, _ONE)
-        batch = sent.batch
+        batch, wave = sent.batch, sent.wave
+        if stated not in ("", batch):
+            raise ApiError("malformed", f"the header {BATCH_HEADER} and the body must have the same batch id")
         reports, payload = _one_report(collection, sent.report)
     elif kind == BATCH_TYPE:
-        batch = headers.get(_RAW_BATCH_HEADER, b"").decode("latin-1")
+        batch, wave = stated, _stated_wave(request)
         if not _BATCH_ID.fullmatch(batch):
             raise ApiError("malformed", f"the header {BATCH_HEADER} must be 8 to 64 letters, digits, '-' or '_'")
-        payload = await read_body(request.receive, headers, most, collector.timeouts, collector.body_memory)
+        payload = await read_body(request.receive, headers, most, collector.timeouts, collector.body_memory, address)
         if len(payload) > _LONG:
             reports = await collector.unpackers.run(_many_reports, collection.mechanism, payload)
         else:
             reports = _many_reports(collection.mechanism, payload)
     else:
         raise ApiError("unsupported-type", f"the content type must be {JSON_TYPE} or {BATCH_TYPE}")
-    if spends is not None and len(reports) != 1:
+    if secret is not None and len(reports) != 1:
         message = f"a one-time token allows one report, and the batch has {len(reports)}; send one report per token"
         raise ApiError("invalid", message)
+    _check_wave(collection, wave)
+    if 0 < limit < len(reports):
+        raise ApiError("too-large", f"an open collection accepts at most {limit} reports per request; send fewer")
     name = batch.encode()
+    now, waves = collector.now(), collection.metadata.waves
     submission = Submission(
         collection.id,
         collection.mechanism,
         # Reports come from a small set, so a reader of the store could invert a bare digest by trying all of them.
         # The digest is keyed with the batch id, which clients draw at random, and only a hash of the id is stored.
         hashlib.blake2b(name, key=collection.id.encode(), digest_size=ID_BYTES).digest(),
-        hashlib.blake2b(payload, key=name, digest_size=DIGEST_BYTES).digest() + _number(len(reports)),
+        _digest(payload, name, wave) + _number(len(reports)),
         reports,
-        collection.metadata.keep_days != 0,
-        spends,
-        day_of(collector.now()),
+        collection.metadata.keep_days != 0 and wave is None,
+        None if secret is None else token_hash(secret, wave),
+        day_of(now),
+        wave,
+        waves is not None and wave is not None and not waves.accepts(wave, now),
+        closed=collection.metadata.state_at("open", now) != "open",
+        release_every=collection.metadata.release_every,
     )
     del payload  # keep only the reports in memory while the submission waits
-    result = await collector.writer.submit(submission)
+    if is_open:
+        _use_budgets(collector, collection, address, len(reports))
+    try:
+        result = await collector.writer.submit(submission)
+    except BaseException:
+        if is_open:
+            _return_budgets(collector, collection, address, len(reports))
+        raise
+    if is_open and result.outcome != "accepted":
+        _return_budgets(collector, collection, address, len(reports))
     if result.outcome not in ("accepted", "repeated"):
-        raise ApiError(result.outcome, _MESSAGES[result.outcome])
+        is_late = result.outcome == "not-open" and submission.late
+        rejection = ApiError(result.outcome, _LATE if is_late else _MESSAGES[result.outcome])
+        rejection.batch = batch
+        raise rejection
     return JsonResponse(_ENCODER.encode(Receipt(batch, result.reports)))
+
+
+def _stated_wave(request: Request) -> int | None:
+    """Return the wave of a binary batch, from the query parameter ``wave``; raise ApiError if it is not a number."""
+    digits = request.query_params.get("wave")
+    if digits is None:
+        return None
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= 3):
+        raise ApiError("invalid", "wave must be a number of at most three digits")
+    return int(digits)
+
+
+def _check_wave(collection: Collection, wave: int | None) -> None:
+    """Raise ApiError unless reports name a wave if and only if the collection has waves, and one that it has."""
+    waves = collection.metadata.waves
+    if waves is None and wave is not None:
+        raise ApiError("invalid", "this collection has no waves; send its reports without one")
+    if waves is not None and (wave is None or wave >= waves.count):
+        raise ApiError("invalid", f"the wave of a report must be a number from 0 to {waves.count - 1}")
+
+
+def _digest(payload: bytes, name: bytes, wave: int | None) -> bytes:
+    """Return the keyed digest of a payload; the same reports for another wave are another payload."""
+    stated = payload if wave is None else payload + b"#%d" % wave
+    return hashlib.blake2b(stated, key=name, digest_size=DIGEST_BYTES).digest()
+
+
+def _use_budgets(collector: Collector, collection: Collection, address: bytes, reports: int) -> None:
+    """Use the budgets of an open collection; raise ApiError if too many reports came today, from here or in all."""
+    now = collector.now()
+    collector.open_per_address.use(address, reports, now)
+    try:
+        collector.open_per_collection.use(collection.id, reports, now)
+    except ApiError:
+        collector.open_per_address.give_back(address, reports)
+        raise
+
+
+def _return_budgets(collector: Collector, collection: Collection, address: bytes, reports: int) -> None:
+    """Return the budgets of a submission that was not counted now."""
+    collector.open_per_address.give_back(address, reports)
+    collector.open_per_collection.give_back(collection.id, reports)
 
 
 def _number(reports: int) -> bytes:
@@ -106,15 +189,15 @@ def _number(reports: int) -> bytes:
     return reports.to_bytes(RECEIPT_BYTES - DIGEST_BYTES, "big")
 
 
-def _most_bytes(collection: Collection, *, single: bool) -> int:
-    """Return the maximum bytes of a body with reports; longer bodies are rejected before they are read."""
-    if single:
+def _most_bytes(collection: Collection, reports: int) -> int:
+    """Return the maximum bytes of a body with this many reports; longer bodies are rejected before they are read."""
+    if reports == 1:
         return _ENVELOPE_BYTES + 2 * collection.report_format.batch_bytes  # two hex digits per byte
-    return HEADER_BYTES + _MOST_REPORTS * max(collection.mechanism.bits, 1) // 8
+    return HEADER_BYTES + -(-reports * max(collection.mechanism.bits, 1) // 8)
 
 
-def _check_sender(collection: Collection, headers: RawHeaders) -> bytes | None:
-    """Raise ApiError if the client may not send; return the hash of the one-time token to spend, or None."""
+def _check_sender(collection: Collection, headers: RawHeaders) -> str | None:
+    """Raise ApiError if the client may not send; return the one-time token to spend, or None."""
     submission_mode = collection.metadata.submission
     if submission_mode == "open":
         return None
@@ -122,10 +205,9 @@ def _check_sender(collection: Collection, headers: RawHeaders) -> bytes | None:
     if secret is None:
         credential = "key" if submission_mode == "key" else "one-time token"
         raise ApiError("unauthorized", f"this collection requires a {credential}; send it as a bearer token")
-    secret_hash = token_hash(secret)
     if submission_mode == "token":
-        return secret_hash
-    if not hmac.compare_digest(secret_hash, collection.key_hash or b""):
+        return secret
+    if not hmac.compare_digest(token_hash(secret), collection.key_hash or b""):
         message = "this is not the current key of this collection, which may have been replaced; ask its owner for it"
         raise ApiError("unauthorized", message)
     return None

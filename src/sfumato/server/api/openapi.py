@@ -26,9 +26,10 @@ _ID = {
 #: Sentence about access that follows the summary of an operation.
 _ACCESS = {
     "anybody": "",
-    "admin": " Requires an admin token.",
+    "author": " Requires an admin token, or the token of an author.",
     "sender": " Requires the collection's key or a one-time token, depending on its submission mode.",
-    "reader": " Requires an admin token, unless the collection's results are public.",
+    "owner": " Requires an admin token, or the token of an owner of the collection.",
+    "reader": " Requires the token of an administrator, owner or reader, unless the collection's results are public.",
 }
 #: Error reasons of every operation, and additional ones of operations with a request body.
 _ALWAYS = ("malformed", "not-found", "method-not-allowed", "rate", "internal", "unavailable", "overloaded", "invalid")
@@ -83,7 +84,8 @@ def _operation(operation: Operation, known: dict[str, Any]) -> dict[str, Any]:
         },
     }
     if operation.who != "anybody":
-        document["security"] = [{"bearer": []}] if operation.who == "admin" else [{}, {"bearer": []}]
+        required = operation.who in ("author", "owner")
+        document["security"] = [{"bearer": []}] if required else [{}, {"bearer": []}]
     if operation.body is not None:
         binary = {"type": "string", "format": "binary"}
         document["requestBody"] = {

@@ -8,24 +8,38 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sfumato.server.api import administration, ingest, results
+from sfumato.server.api import administration, ingest, management, results, waves
 from sfumato.server.api.schemas import (
     BATCH_ID,
     Change,
+    ChangeList,
     Check,
     Checked,
     CollectionList,
     CollectionResponse,
+    Copy,
     Created,
+    Days,
+    Deleted,
     EstimateResponse,
+    GrantResponse,
+    GrantRows,
     KeyResponse,
+    Mine,
     NewCollection,
+    NewGrant,
     NewTokens,
     OneReport,
     PlanRequest,
     PlanResponse,
     Receipt,
+    Revoke,
+    Revoked,
     TokenList,
+    TokenUse,
+    Undo,
+    Undone,
+    WavesResponse,
 )
 from sfumato.server.http.bodies import BATCH_TYPE
 from sfumato.server.http.responses import JSON_TYPE
@@ -46,13 +60,13 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Operation:
-    """One method on one path; ``who`` names its callers: anybody, administrators, senders of reports, or readers."""
+    """One method on one path; ``who`` names its callers: anybody, authors, owners, senders of reports, or readers."""
 
     method: str
     path: str
     summary: str
     handler: Handler
-    who: Literal["anybody", "admin", "sender", "reader"]
+    who: Literal["anybody", "author", "owner", "sender", "reader"]
     response: Any
     response_types: tuple[str, ...] = (JSON_TYPE,)
     body: Any = None
@@ -84,6 +98,20 @@ _QUESTION = Parameter(
     {"type": "string", "maxLength": 2000},
 )
 
+_WAVE = Parameter(
+    "wave",
+    "query",
+    "Number of the wave, if the collection has waves; by default, the last one with reports.",
+    {"type": "integer", "minimum": 0, "maximum": 399},
+)
+
+_BATCH_WAVE = Parameter(
+    "wave",
+    "query",
+    "Number of the wave of a binary batch. A report in JSON has it in its body.",
+    {"type": "integer", "minimum": 0, "maximum": 399},
+)
+
 _BATCH_ID = Parameter(
     ingest.BATCH_HEADER,
     "header",
@@ -108,7 +136,7 @@ OPERATIONS: tuple[Operation, ...] = (
         Receipt,
         body=OneReport,
         body_types=(JSON_TYPE, BATCH_TYPE),
-        parameters=(_BATCH_ID,),
+        parameters=(_BATCH_ID, _BATCH_WAVE),
     ),
     Operation(
         "GET",
@@ -124,7 +152,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "/v1/collections",
         "Create a collection. Its mechanism is audited against its policy, and rejected if it violates the policy.",
         administration.create_collection,
-        "admin",
+        "author",
         Created,
         body=NewCollection,
         status=201,
@@ -142,7 +170,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "/v1/collections/{id}",
         "Open, close or archive a collection, or change its metadata. Policy, question and mechanism never change.",
         administration.change_collection,
-        "admin",
+        "owner",
         CollectionResponse,
         body=Change,
     ),
@@ -155,7 +183,25 @@ OPERATIONS: tuple[Operation, ...] = (
         "reader",
         EstimateResponse,
         response_types=(JSON_TYPE, results.PARQUET_TYPE),
-        parameters=(*_ESTIMATE, _QUESTION),
+        parameters=(*_ESTIMATE, _QUESTION, _WAVE),
+    ),
+    Operation(
+        "GET",
+        "/v1/collections/{id}/waves",
+        "Return the estimate of each wave, and the changes between waves with upper bounds on their standard errors.",
+        waves.give_waves,
+        "reader",
+        WavesResponse,
+        response_types=(JSON_TYPE, results.PARQUET_TYPE),
+        parameters=(
+            Parameter(
+                "method",
+                "query",
+                "Estimation method; `unbiased` by default.",
+                {"type": "string", "enum": list(waves.METHODS)},
+            ),
+            _ESTIMATE[1],
+        ),
     ),
     Operation(
         "GET",
@@ -165,7 +211,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "reader",
         None,
         response_types=("text/event-stream",),
-        parameters=(*_ESTIMATE, _QUESTION),
+        parameters=(*_ESTIMATE, _QUESTION, _WAVE),
     ),
     Operation(
         "GET",
@@ -175,6 +221,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "reader",
         dict[str, Any],
         response_types=(JSON_TYPE, results.AGGREGATE_TYPE),
+        parameters=(_WAVE,),
     ),
     Operation(
         "GET",
@@ -189,7 +236,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "/v1/collections/{id}/key",
         "Replace the key of a collection whose submission mode is `key`. The previous key is revoked.",
         administration.replace_key,
-        "admin",
+        "owner",
         KeyResponse,
         status=201,
     ),
@@ -198,17 +245,104 @@ OPERATIONS: tuple[Operation, ...] = (
         "/v1/collections/{id}/tokens",
         "Issue one-time tokens. Each allows one report.",
         administration.hand_out_tokens,
-        "admin",
+        "owner",
         TokenList,
         body=NewTokens,
         status=201,
+    ),
+    Operation(
+        "GET",
+        "/v1/mine",
+        "List the collections that the token has a role on, the oldest first; an admin token lists all of them.",
+        management.give_mine,
+        "owner",
+        Mine,
+        parameters=(_AFTER,),
+    ),
+    Operation(
+        "DELETE",
+        "/v1/collections/{id}",
+        "Delete a collection that is not open, with its counts, reports, tokens and roles.",
+        management.delete_collection,
+        "owner",
+        Deleted,
+    ),
+    Operation(
+        "POST",
+        "/v1/collections/{id}/copies",
+        "Create a collection with the same policy, question, mechanism and settings.",
+        management.copy_collection,
+        "owner",
+        Created,
+        body=Copy,
+        status=201,
+    ),
+    Operation(
+        "GET",
+        "/v1/collections/{id}/tokens",
+        "Return how many one-time tokens were issued, and how many were used.",
+        management.give_token_use,
+        "owner",
+        TokenUse,
+    ),
+    Operation(
+        "GET",
+        "/v1/collections/{id}/roles",
+        "List the roles on a collection, by the fingerprints of their tokens.",
+        management.give_roles,
+        "owner",
+        GrantRows,
+    ),
+    Operation(
+        "POST",
+        "/v1/collections/{id}/roles",
+        "Create a token of an owner or reader of a collection.",
+        management.grant_role,
+        "owner",
+        GrantResponse,
+        body=NewGrant,
+        status=201,
+    ),
+    Operation(
+        "POST",
+        "/v1/collections/{id}/roles/revoke",
+        "Revoke the token of an owner or reader.",
+        management.revoke_role,
+        "owner",
+        Revoked,
+        body=Revoke,
+    ),
+    Operation(
+        "GET",
+        "/v1/collections/{id}/days",
+        "Return the stored reports per day, and whether honest devices could have sent them.",
+        management.give_days,
+        "owner",
+        Days,
+    ),
+    Operation(
+        "POST",
+        "/v1/collections/{id}/undo",
+        "Remove the stored reports of one day from the counts. The day must have at least 100 reports.",
+        management.undo_reports,
+        "owner",
+        Undone,
+        body=Undo,
+    ),
+    Operation(
+        "GET",
+        "/v1/collections/{id}/log",
+        "Return the changes of a collection: who, what and when.",
+        management.give_changes,
+        "owner",
+        ChangeList,
     ),
     Operation(
         "POST",
         "/v1/check",
         "Describe a policy: in words, by the errors of any test against it, and by how far a reply can raise a belief.",
         administration.check_policy,
-        "admin",
+        "author",
         Checked,
         body=Check,
     ),
@@ -217,7 +351,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "/v1/plan",
         "Return the expected error of every suitable mechanism.",
         administration.plan_policy,
-        "admin",
+        "author",
         PlanResponse,
         body=PlanRequest,
     ),

@@ -9,6 +9,9 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import io
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -21,9 +24,9 @@ from starlette.responses import Response
 from sfumato._core import canonical_json, finite, import_pyarrow
 from sfumato.collecting import Aggregate
 from sfumato.errors import InvalidInput, MissingExtra
-from sfumato.estimation import Answers, Estimate
+from sfumato.estimation import Answers, Estimate, plausibility
 from sfumato.questions import Frequencies, Question, read_question
-from sfumato.server.api.administration import require_admin
+from sfumato.server.api.administration import require_role
 from sfumato.server.api.collections import Collection
 from sfumato.server.api.collector import Collector
 from sfumato.server.api.schemas import AnswerRow, EstimateResponse, EstimateRow
@@ -36,16 +39,28 @@ __all__ = [
     "PARQUET_TYPE",
     "as_parquet",
     "estimate_response",
+    "frequency_rows",
     "give_aggregate",
     "give_certificate",
     "give_estimate",
     "give_live",
+    "readable",
+    "requested_estimate",
 ]
 
 PARQUET_TYPE = "application/vnd.apache.parquet"
 AGGREGATE_TYPE = "application/vnd.sfumato.aggregate"
 #: Estimation methods that need only counts, and no prior.
 METHODS = ("unbiased", "efficient", "simplex", "mle", "bayes", "best")
+#: Maximum products of values and counts for which every estimate is tested for forged reports; bounds its time.
+_MOST_TESTED = 2**18
+_IMPLAUSIBLE = (
+    "The reports are improbable under every distribution of answers (p at most 1e-6), so some of them may be forged."
+)
+#: Methods that take a fraction of a second for every mechanism; the others run in a process with a time limit.
+_QUICK_METHODS = ("unbiased", "simplex")
+#: Confidence levels whose responses are cached together.
+_USUAL_LEVELS = (0.9, 0.95, 0.99)
 #: Maximum values of an estimate in a stream; for larger domains the stream sends only the number of reports.
 _MOST_VALUES = 10_000
 #: Maximum answers of an event in a stream; a request for the estimate returns more.
@@ -65,6 +80,8 @@ class EstimateRequest:
     method: str
     confidence: float
     question: Question | None
+    #: The wave that is stated; None for the last one with reports, or if the collection has no waves.
+    wave: int | None = None
 
     @property
     def key(self) -> tuple[str, float, str]:
@@ -92,7 +109,7 @@ async def readable(collector: Collector, request: Request) -> Collection:
     """Return the collection; raise ApiError if the client may not read its results."""
     collection = await collector.collections.get(request.path_params["id"])
     if collection.metadata.results == "admin":
-        await require_admin(collector, request)
+        await require_role(collector, request, collection.id, "owner", "reader")
     return collection
 
 
@@ -107,7 +124,43 @@ def requested_estimate(request: Request, collection: Collection) -> EstimateRequ
         confidence = 0.0
     if not 0 < confidence < 1 or (1 + confidence) / 2 == 1:  # the normal quantile of 1 is infinite
         raise ApiError("invalid", "level must be a number between 0 and 1, such as 0.95, and not too close to 1")
-    return EstimateRequest(method, confidence, _requested_question(request, collection))
+    confidence = _on_grid(confidence)
+    return EstimateRequest(
+        method, confidence, _requested_question(request, collection), _requested_wave(request, collection)
+    )
+
+
+def _requested_wave(request: Request, collection: Collection) -> int | None:
+    """Return the wave that a request states; raise ApiError if the collection does not have it."""
+    digits, waves = request.query_params.get("wave"), collection.metadata.waves
+    if digits is None:
+        return None
+    is_number = digits.isascii() and digits.isdecimal() and len(digits) <= 3
+    if waves is None or not is_number or int(digits) >= waves.count:
+        must = "be left out" if waves is None else f"be a number from 0 to {waves.count - 1}"
+        raise ApiError("invalid", f"wave must {must}")
+    return int(digits)
+
+
+async def _counts_of(collector: Collector, collection: Collection, wave: int | None) -> tuple[int | None, Aggregate]:
+    """Return counts and their wave: the stated wave, or else the last one that has reports.
+
+    The waves are never added up: reports of one person in several waves are not independent.
+    """
+    if collection.metadata.waves is None:
+        return None, await collector.collections.counts(collection)
+    counts = await collector.collections.wave_counts(collection)
+    number = max(counts, default=0) if wave is None else wave
+    if number not in counts:
+        empty = np.zeros(collection.report_format.count_size, np.int64)
+        return number, Aggregate(collection.mechanism.hash, 0, empty)
+    return number, counts[number]
+
+
+def _on_grid(confidence: float) -> float:
+    """Round a confidence level up to the next thousandth if that is less than 1, so that few different levels exist."""
+    rounded = math.ceil(1000 * confidence - 1e-9) / 1000
+    return confidence if rounded == 1 else rounded
 
 
 def _requested_question(request: Request, collection: Collection) -> Question | None:
@@ -129,33 +182,67 @@ async def give_estimate(collector: Collector, request: Request) -> JsonResponse 
     collection = await readable(collector, request)
     options = requested_estimate(request, collection)
     if request.headers.get("accept", "") == PARQUET_TYPE:
-        counts = await collector.collections.counts(collection)
-        estimate = await _estimate(collector, collection, counts, options.method)
-        table = estimate if options.question is None else _answers(estimate, options.question)
-        return Response(await collector.workers.run(as_parquet, table, options.confidence), media_type=PARQUET_TYPE)
-    return JsonResponse(await estimate_response(collector, collection, options))
+        wave, counts = await _counts_of(collector, collection, options.wave)
+        with _share(collector, request, collection):
+            estimate = await _estimate(collector, collection, counts, options.method, wave)
+            table = estimate if options.question is None else _answers(estimate, options.question)
+            content = await collector.workers.run(as_parquet, table, options.confidence)
+        return Response(content, media_type=PARQUET_TYPE)
+    return JsonResponse(await estimate_response(collector, collection, options, request))
 
 
-async def estimate_response(collector: Collector, collection: Collection, options: EstimateRequest) -> bytes:
+@contextmanager
+def _share(collector: Collector, request: Request, collection: Collection) -> Iterator[None]:
+    """Hold one of the estimates that an address and a collection may wait for; raise ApiError if there are too many."""
+    with (
+        collector.estimates_each.take(collector.addresses.of(request.scope)),
+        collector.estimates_per_collection.take(collection.id),
+    ):
+        yield
+
+
+async def estimate_response(
+    collector: Collector, collection: Collection, options: EstimateRequest, request: Request
+) -> bytes:
     """Return the estimate as JSON from a cache; the estimate is computed once for all levels and questions."""
-    counts = await collector.collections.counts(collection)
+    wave, counts = await _counts_of(collector, collection, options.wave)
 
     async def encoded() -> bytes:
-        estimate = await _estimate(collector, collection, counts, options.method) if counts.n else None
-        return await collector.workers.run(_encode, collection, options, estimate)
+        estimate = await _estimate(collector, collection, counts, options.method, wave) if counts.n else None
+        return await collector.workers.run(_encode, collection, options, estimate, wave, counts)
 
-    return await collector.estimate_responses.get((collection.id, counts.n, *options.key), encoded)
+    usual = options.confidence in _USUAL_LEVELS and options.question in (None, collection.question)
+    cache = collector.estimate_responses if usual else collector.unusual_responses
+    key = (collection.id, wave, *_version(collection, counts), *options.key)
+    known = cache.known(key)
+    if known is not None:
+        return known
+    # Many readers may wait for one computation; only the request that starts it uses a share.
+    with nullcontext() if cache.is_pending(key) else _share(collector, request, collection):
+        return await cache.get(key, encoded)
 
 
-async def _estimate(collector: Collector, collection: Collection, counts: Aggregate, method: str) -> Estimate:
+def _version(collection: Collection, counts: Aggregate) -> tuple[int, int]:
+    """Return what identifies counts in a cache: after an undo, the number of reports may return to an earlier one."""
+    return counts.n, collection.progress.batches
+
+
+async def _estimate(
+    collector: Collector, collection: Collection, counts: Aggregate, method: str, wave: int | None
+) -> Estimate:
     """Return the estimate from the cache, or compute it; raise ApiError without reports."""
     if not counts.n:
         raise ApiError("invalid", "the collection has no reports yet; retry after the first report")
 
     async def computed() -> bytes:
-        return await collector.workers.run(cached_estimate, collection.mechanism, counts, method)
+        if method in _QUICK_METHODS:
+            return await collector.workers.run(cached_estimate, collection.mechanism, counts, method)
+        spec, content = collection.record.mechanism, await collector.workers.run(counts.to_json)
+        document: str = await collector.slow_estimates.ask("estimate", mechanism=spec, counts=content, method=method)
+        return document.encode()
 
-    cached = await collector.cached_estimates.get((collection.id, counts.n, method), computed)
+    key = (collection.id, wave, *_version(collection, counts), method)
+    cached = await collector.cached_estimates.get(key, computed)
     return await collector.workers.run(estimate_of, collection.mechanism, cached)
 
 
@@ -167,15 +254,27 @@ def _answers(estimate: Estimate, question: Question) -> Answers:
         raise ApiError("invalid", f"the question has no answer: {in_words(error)}") from None
 
 
-def _encode(collection: Collection, options: EstimateRequest, estimate: Estimate | None) -> bytes:
+def frequency_rows(estimate: Estimate, confidence: float) -> list[EstimateRow]:
+    """Return the estimated frequencies of all values with their intervals."""
+    numbers = np.column_stack([estimate.frequencies, estimate.standard_errors, *estimate.interval(confidence)]).tolist()
+    return [EstimateRow(label, *row) for label, row in zip(estimate.values, numbers, strict=True)]
+
+
+def _warnings(collection: Collection, estimate: Estimate | None, counts: Aggregate) -> list[str]:
+    """Return the warnings of an estimate, with one if honest devices could hardly have sent the reports."""
+    result = plausibility(collection.mechanism, counts, most_cells=_MOST_TESTED)
+    forged = [_IMPLAUSIBLE] if result.alarm else []
+    return forged + ([] if estimate is None else list(estimate.warnings))
+
+
+def _encode(
+    collection: Collection, options: EstimateRequest, estimate: Estimate | None, wave: int | None, counts: Aggregate
+) -> bytes:
     """Return the response body of an estimate, without rows if the estimate is None."""
     confidence, question = options.confidence, options.question
     rows, answer_rows, rounding = [], [], 0.0
     if estimate is not None and estimate.is_complete:
-        numbers = np.column_stack(
-            [estimate.frequencies, estimate.standard_errors, *estimate.interval(confidence)]
-        ).tolist()
-        rows = [EstimateRow(label, *row) for label, row in zip(estimate.values, numbers, strict=True)]
+        rows = frequency_rows(estimate, confidence)
     if estimate is not None and question is not None:
         answers = _answers(estimate, question)
         columns = [np.asarray(column, object).tolist() for column in answers.named_columns(confidence).values()]
@@ -192,7 +291,8 @@ def _encode(collection: Collection, options: EstimateRequest, estimate: Estimate
         question=None if question is None else question.to_dict(),
         answers=answer_rows,
         rounding=rounding,
-        warnings=[] if estimate is None else list(estimate.warnings),
+        warnings=_warnings(collection, estimate, counts),
+        wave=wave,
     )
     return msgspec.json.encode(response, enc_hook=str)
 
@@ -200,7 +300,7 @@ def _encode(collection: Collection, options: EstimateRequest, estimate: Estimate
 async def give_aggregate(collector: Collector, request: Request) -> JsonResponse | Response:
     """Return the exact counts as JSON, or in binary form if the ``Accept`` header names its type."""
     collection = await readable(collector, request)
-    counts = await collector.collections.counts(collection)
+    _, counts = await _counts_of(collector, collection, _requested_wave(request, collection))
     if request.headers.get("accept", "") == AGGREGATE_TYPE:
         return Response(counts.to_bytes(), media_type=AGGREGATE_TYPE)
     return JsonResponse((await collector.workers.run(counts.to_json)).encode())
@@ -219,7 +319,7 @@ async def give_live(collector: Collector, request: Request) -> Response:
     """Return a stream that sends the estimate at the start and whenever the counts have changed."""
     collection = await readable(collector, request)
     options = requested_estimate(request, collection)
-    await _event(collector, collection, options)  # report an error before the stream begins
+    await _event(collector, collection, options, request)  # report an error before the stream begins
     if collector.streams >= collector.settings.streams:
         raise ApiError("overloaded", "too many live streams are open; retry later, or request the estimate instead")
     return _Stream(collector, request, options)
@@ -234,13 +334,14 @@ class _Stream(Response):
         )
         del self.headers["content-length"]
         self._collector, self._request, self._options = collector, request, options
+        if request.method != "HEAD":
+            self._count(1)
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
         if scope["method"] == "HEAD":
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             await send({"type": "http.response.body", "body": b""})
             return
-        self._count(1)
         try:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             disconnected = asyncio.create_task(_disconnected(receive))
@@ -253,7 +354,8 @@ class _Stream(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def _count(self, change: int) -> None:
-        """Add to the number of open streams."""
+        """Add to the number of open streams, of all addresses and of this one."""
+        self._collector.streams_each.change(self._collector.addresses.of(self._request.scope), change)
         self._collector.streams += change
         self._collector.metrics.streams(self._collector.streams)
 
@@ -290,16 +392,18 @@ class _Stream(Response):
         reports = collection.progress.reports
         if reports == sent:
             return None, sent
-        return await _event(self._collector, collection, self._options), reports
+        return await _event(self._collector, collection, self._options, self._request), reports
 
 
-async def _event(collector: Collector, collection: Collection, options: EstimateRequest) -> tuple[bytes, ...]:
+async def _event(
+    collector: Collector, collection: Collection, options: EstimateRequest, request: Request
+) -> tuple[bytes, ...]:
     """Return an event in parts; all streams share the long part, so that waiting streams hold no copies of it."""
     if len(collection.mechanism.domain) > _MOST_VALUES:
         return b"event: reports\ndata: ", msgspec.json.encode({"reports": collection.progress.reports}), b"\n\n"
     if options.question is not None and len(options.question.names) > _MOST_ANSWERS:
         options = dataclasses.replace(options, question=None)
-    return b"event: estimate\ndata: ", await estimate_response(collector, collection, options), b"\n\n"
+    return b"event: estimate\ndata: ", await estimate_response(collector, collection, options, request), b"\n\n"
 
 
 async def _send(send: Send, body: bytes) -> None:

@@ -7,32 +7,69 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from sfumato.server.store.records import Days, Description, Origins, ResultsKind, State, SubmissionMode, Title
+from sfumato.server.store.records import (
+    Days as KeepDays,
+    Description,
+    Label,
+    Moment,
+    Origins,
+    ReleaseEvery,
+    ResultsKind,
+    State,
+    SubmissionMode,
+    Title,
+    WaveCount,
+    WaveDays,
+    WaveNumber,
+)
 
 __all__ = [
     "BATCH_ID",
     "COLLECTION_ID",
     "AnswerRow",
     "Change",
+    "ChangeList",
+    "ChangeResponse",
+    "ChangeRow",
     "Check",
     "Checked",
     "CollectionList",
     "CollectionResponse",
+    "Copy",
     "Created",
+    "DayRow",
+    "Days",
+    "Deleted",
     "EstimateResponse",
     "EstimateRow",
+    "GrantResponse",
+    "GrantRow",
+    "GrantRows",
     "KeyResponse",
     "ListedCollection",
+    "LogEntry",
+    "Mine",
     "NewCollection",
+    "NewGrant",
     "NewTokens",
+    "NewWaves",
     "OneReport",
+    "OwnedCollection",
     "PlanRequest",
     "PlanResponse",
     "PlanRow",
     "Receipt",
     "Region",
+    "Revoke",
+    "Revoked",
     "SuspicionRow",
     "TokenList",
+    "TokenUse",
+    "Undo",
+    "Undone",
+    "WaveResponse",
+    "WavesResponse",
+    "WavesSchedule",
 ]
 
 #: Python's ``$`` also matches before a final line feed, unlike in JSON Schema; ``(?!\n)`` excludes that.
@@ -54,6 +91,30 @@ StatedQuestion = (
 # -- collections -------------------------------------------------------------------------------------------
 
 
+class NewWaves(Struct, frozen=True, forbid_unknown_fields=True):
+    """The waves of a collection that asks again: their number, their length, and when the first one starts."""
+
+    count: WaveCount
+    #: Length of a wave in days; with null, an administrator opens each wave with PATCH and ``wave``.
+    days: WaveDays | None = 7
+    #: Start of the first wave, in seconds since 1970 (Unix time); by default, now.
+    start: Annotated[int, Meta(ge=0, le=2**40)] | None = None
+
+
+class WavesSchedule(Struct, frozen=True):
+    """The waves of a collection. Times are in seconds since 1970 (Unix time)."""
+
+    count: int
+    days: Annotated[int | None, Meta(description="Length of a wave; null if an administrator opens each wave.")]
+    start: Annotated[int, Meta(description="Start of the first wave.")]
+    current: Annotated[
+        int | None, Meta(description="The current wave, from 0; null before the first and after the last.")
+    ]
+    next: Annotated[
+        int | None, Meta(description="Start of the next wave or end of the last one; null if an administrator decides.")
+    ]
+
+
 class NewCollection(Struct, frozen=True, forbid_unknown_fields=True):
     """A collection to create: a policy, and a mechanism by spec or name; without a mechanism, the planner chooses.
 
@@ -66,21 +127,35 @@ class NewCollection(Struct, frozen=True, forbid_unknown_fields=True):
     n: Number | None = None
     description: Description = ""
     #: Clients that may send reports: all (open), those with the collection's key, or those with a one-time token.
-    submission: SubmissionMode = "open"
+    submission: SubmissionMode = "token"
     #: Readers of estimates and counts: the public, or administrators.
     results: ResultsKind = "public"
     listed: bool = True
     #: Origins of web pages on other hosts that may send reports and read results.
     origins: Origins = []
     #: Days after which reports are deleted; null keeps them forever, 0 stores none. Counts are always kept.
-    keep_days: Days | None = None
+    keep_days: KeepDays | None = None
     #: Id of the collection that this one is a new version of.
     previous: CollectionId | None = None
     question: StatedQuestion | None = None
+    #: Name for its owners, which participants do not see.
+    label: Label = ""
+    #: Unix times between which the collection accepts reports; null for no limit.
+    opens: Moment | None = None
+    closes: Moment | None = None
+    #: Least number of reports by which counts and results advance, as from a shuffler; null shows each at once.
+    release_every: ReleaseEvery | None = None
+    #: Waves of a collection that asks the same people again. It needs a lifetime policy, or a memoized mechanism.
+    waves: NewWaves | None = None
+    #: Policy of all reports about one unchanged value; ``policy`` is then that of one report.
+    lifetime: dict[str, Any] | None = None
+    #: Greatest number of further permanent answers of one person, and waves after which each device draws a new one.
+    max_changes: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
+    refresh_every: Annotated[int, Meta(ge=1, le=2**31 - 1)] | None = None
 
 
 class Change(Struct, frozen=True, forbid_unknown_fields=True):
-    """Changes to a collection; policy and mechanism cannot change."""
+    """Changes to a collection; policy and mechanism cannot change, nor title and description once it has opened."""
 
     state: State | None = None
     title: Title | None = None
@@ -88,7 +163,12 @@ class Change(Struct, frozen=True, forbid_unknown_fields=True):
     results: ResultsKind | None = None
     listed: bool | None = None
     origins: Origins | None = None
-    keep_days: Days | msgspec.UnsetType | None = msgspec.UNSET
+    keep_days: KeepDays | msgspec.UnsetType | None = msgspec.UNSET
+    label: Label | None = None
+    opens: Moment | msgspec.UnsetType | None = msgspec.UNSET
+    closes: Moment | msgspec.UnsetType | None = msgspec.UNSET
+    #: Wave to open, if the waves have no length in days.
+    wave: WaveNumber | None = None
 
 
 class CollectionResponse(Struct, frozen=True):
@@ -104,6 +184,15 @@ class CollectionResponse(Struct, frozen=True):
     origins: list[str]
     keep_days: int | None
     created: Annotated[int, Meta(description="Time of creation, in seconds since 1970 (Unix time).")]
+    opens: Annotated[int | None, Meta(description="Unix time from which reports are accepted; null for no limit.")]
+    closes: Annotated[int | None, Meta(description="Unix time until which reports are accepted; null for no limit.")]
+    wording_hash: Annotated[
+        str,
+        Meta(
+            description="SHA-256 of the canonical JSON of title, description, mechanism_hash and policy_hash, which "
+            "are fixed once the collection has opened."
+        ),
+    ]
     previous: str | None
     reports: int
     batches: int
@@ -116,6 +205,10 @@ class CollectionResponse(Struct, frozen=True):
         dict[str, Any] | msgspec.Raw | None,
         Meta(description="The question that the results answer; null for all frequencies."),
     ]
+    release_every: Annotated[
+        int | None, Meta(description="Least number of reports by which counts and results advance; null for 1.")
+    ]
+    waves: Annotated[WavesSchedule | None, Meta(description="The waves of a collection that asks again, else null.")]
 
 
 #: Probability of a correct guess with and without a report.
@@ -176,6 +269,151 @@ class TokenList(Struct, frozen=True):
     tokens: list[str]
 
 
+# -- management --------------------------------------------------------------------------------------------
+
+
+class OwnedCollection(Struct, frozen=True):
+    """A collection that the token has a role on, with the number of its one-time tokens: issued and used."""
+
+    id: str
+    title: str
+    label: str
+    description: str
+    state: State
+    submission: SubmissionMode
+    results: ResultsKind
+    reports: int
+    created: int
+    opens: int | None
+    closes: int | None
+    role: str
+    issued: int
+    used: int
+
+
+class Mine(Struct, frozen=True):
+    """The role of a token, and a page of the collections that it has a role on, the oldest first."""
+
+    role: str
+    expires: int | None
+    collections: list[OwnedCollection]
+    next: int | None
+
+
+class NewGrant(Struct, frozen=True, forbid_unknown_fields=True):
+    """A role to give to a new token, with a name for the list of roles, and the days until it expires."""
+
+    role: Literal["owner", "reader"]
+    name: Label = ""
+    days: Annotated[int, Meta(ge=1, le=36_500)] | None = None
+
+
+class GrantRow(Struct, frozen=True):
+    """The role of a token, which is named by its fingerprint."""
+
+    fingerprint: str
+    role: str
+    name: str
+    created: int
+    expires: int | None
+
+
+class GrantRows(Struct, frozen=True):
+    """The roles on a collection."""
+
+    roles: list[GrantRow]
+
+
+class GrantResponse(Struct, frozen=True):
+    """A new token with its role; the token is returned only in this response."""
+
+    token: str
+    grant: GrantRow
+
+
+class Revoke(Struct, frozen=True, forbid_unknown_fields=True):
+    """The fingerprint of the token whose role is to be revoked."""
+
+    fingerprint: Annotated[str, Meta(pattern=r"^[0-9a-f]{8}$(?!\n)")]
+
+
+class Revoked(Struct, frozen=True):
+    """Whether the role was revoked."""
+
+    fingerprint: str
+    revoked: bool
+
+
+class TokenUse(Struct, frozen=True):
+    """The number of one-time tokens that were issued, and of those that were used."""
+
+    issued: int
+    used: int
+
+
+class DayRow(Struct, frozen=True):
+    """The stored reports of one day (UTC). Days with fewer than 100 reports are not tested."""
+
+    day: str
+    reports: int
+    p_value: float | None
+    alarm: bool
+
+
+class Days(Struct, frozen=True):
+    """The days of a collection, and the test of all its counts.
+
+    ``p_value`` bounds the probability of counts at least as extreme from honest reports, for any truth; null if the
+    mechanism is too large to test.
+    """
+
+    reports: int
+    p_value: float | None
+    alarm: bool
+    days: list[DayRow]
+
+
+class Undo(Struct, frozen=True, forbid_unknown_fields=True):
+    """The day whose stored reports are to be removed from the counts, such as 2026-11-18 (UTC)."""
+
+    day: Annotated[str, Meta(max_length=10)]
+
+
+class Undone(Struct, frozen=True):
+    """The number of reports that were removed."""
+
+    day: str
+    reports: int
+
+
+class Copy(Struct, frozen=True, forbid_unknown_fields=True):
+    """The title of a copy; by default that of the original."""
+
+    title: Title | None = None
+
+
+class Deleted(Struct, frozen=True):
+    """A collection that was deleted."""
+
+    id: str
+    deleted: bool
+
+
+class LogEntry(Struct, frozen=True):
+    """A change: Unix time, fingerprint of the token, action and details."""
+
+    when: int
+    who: str
+    action: str
+    what: dict[str, Any]
+
+
+class ChangeList(Struct, frozen=True):
+    """The log of a collection, the newest entries first."""
+
+    entries: list[LogEntry]
+
+
 # -- reports and results -----------------------------------------------------------------------------------
 
 
@@ -184,6 +422,8 @@ class OneReport(Struct, frozen=True, forbid_unknown_fields=True):
 
     batch: BatchId
     report: Annotated[int, Meta(ge=0)] | Annotated[str, Meta(pattern=r"^([0-9a-f]{2})*$(?!\n)")]
+    #: Number of the wave, if the collection has waves.
+    wave: WaveNumber | None = None
 
 
 class Receipt(Struct, frozen=True):
@@ -240,6 +480,50 @@ class EstimateResponse(Struct, frozen=True):
     ]
     answers: Annotated[list[AnswerRow], Meta(description="The answers to the question.")]
     warnings: Annotated[list[str], Meta(description="Reasons why the frequencies mean little, one sentence each.")]
+    wave: Annotated[int | None, Meta(description="The wave of the reports; null for a collection without waves.")]
+
+
+class WaveResponse(Struct, frozen=True):
+    """The estimate of one wave."""
+
+    wave: int
+    reports: int
+    rows: list[EstimateRow]
+
+
+class ChangeRow(Struct, frozen=True):
+    """The change of one frequency between two waves."""
+
+    value: Any
+    change: float | None
+    standard_error: float | None
+    low: float | None
+    high: float | None
+
+
+class ChangeResponse(Struct, frozen=True):
+    """The changes between two waves."""
+
+    first: int
+    second: int
+    rows: list[ChangeRow]
+
+
+class WavesResponse(Struct, frozen=True):
+    """The estimates of all waves that have reports, and the changes between them."""
+
+    collection: str
+    reports: int
+    method: str
+    confidence: float = msgspec.field(name="level")
+    waves: list[WaveResponse]
+    changes: Annotated[
+        list[ChangeResponse],
+        Meta(
+            description="Changes from each wave to the next, and from the first to the last. Reports of one person are "
+            "not linked, so the standard errors are upper bounds, and the intervals cover at least at the level."
+        ),
+    ]
 
 
 # -- planning ----------------------------------------------------------------------------------------------
@@ -282,8 +566,15 @@ class Checked(Struct, frozen=True):
     within: Annotated[
         float | None,
         Meta(
-            description="Maximum probability of one value after the reply, for an observer who knows its block, if the "
-            "policy lets blocks be known; for a secret, of one value of the secret. Null for other policies."
+            description="Maximum probability of one value after the reply, for an observer who knows its block; for a "
+            "secret, of one value of the secret. Null for other policies."
+        ),
+    ]
+    across: Annotated[
+        float | None,
+        Meta(
+            description="Maximum probability of one value after the reply, compared with values of other blocks, if "
+            "the policy limits it. Null for other policies."
         ),
     ]
     policy: dict[str, Any]
@@ -292,7 +583,8 @@ class Checked(Struct, frozen=True):
 class PlanRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """A policy to plan for, with n people or with a target for the total variation error.
 
-    With a question, the target is a standard error of its answers.
+    With a question, the target is a standard error of its answers. With ``truth`` or ``method``, errors are simulated
+    for this method of estimation and this distribution of values.
     """
 
     policy: dict[str, Any]
@@ -300,6 +592,13 @@ class PlanRequest(Struct, frozen=True, forbid_unknown_fields=True):
     target: Annotated[float, Meta(gt=0)] | None = None
     max_bits: Annotated[int, Meta(ge=1, le=2**20)] | Literal["short"] | None = "short"
     question: StatedQuestion | None = None
+    truth: Annotated[
+        str | list[float] | None,
+        Meta(description="Distribution of values: uniform, zipf, geometric, or one probability per value."),
+    ] = None
+    method: Annotated[str, Meta(description="Method of estimation that you will use, such as simplex or best.")] = (
+        "unbiased"
+    )
 
 
 class PlanRow(Struct, frozen=True):
@@ -318,10 +617,14 @@ class PlanRow(Struct, frozen=True):
         float | None,
         Meta(description="Standard error of the answers to the question, as a root mean square; null without one."),
     ]
+    tv_error: Annotated[
+        float | None,
+        Meta(description="Standard error of a simulated total variation error; null if it was not simulated."),
+    ]
 
 
 class PlanResponse(Struct, frozen=True):
-    """Every suitable mechanism, the smallest risk first; ``best`` names the recommended one."""
+    """Every suitable mechanism, the smallest error first; ``best`` names the recommended one."""
 
     n: int
     best: str

@@ -1,4 +1,4 @@
-"""Secrets that the collector shows once and stores as hashes: admin tokens, keys of collections, one-time tokens.
+"""Secrets that the collector shows once and stores as hashes: admin tokens, keys, one-time tokens, tokens with a role.
 
 Each secret has 256 random bits, so a plain SHA-256 hash is as hard to invert as a slow password hash.
 """
@@ -11,10 +11,22 @@ from collections.abc import Mapping
 
 from sfumato.randomness import secure
 
-__all__ = ["ADMIN", "KEY", "ONE_TIME", "bearer", "fingerprint", "new_id", "new_token", "token_hash"]
+__all__ = [
+    "ADMIN",
+    "AUTHOR",
+    "KEY",
+    "ONE_TIME",
+    "OWNER",
+    "READER",
+    "bearer",
+    "fingerprint",
+    "new_id",
+    "new_token",
+    "token_hash",
+]
 
-#: Prefixes of the three kinds, so that a leaked secret shows its kind.
-ADMIN, KEY, ONE_TIME = "sfa_", "sfk_", "sft_"
+#: Prefixes of the kinds, so that a leaked secret shows its kind.
+ADMIN, KEY, ONE_TIME, AUTHOR, OWNER, READER = "sfa_", "sfk_", "sft_", "sfu_", "sfo_", "sfr_"
 _BYTES = 32
 _ID_BYTES = 10
 
@@ -29,9 +41,12 @@ def new_id() -> str:
     return base64.b32encode(secure.read(_ID_BYTES)).decode().lower()
 
 
-def token_hash(token: str) -> bytes:
-    """Return the hash of a secret, which the store keeps instead of the secret."""
-    return hashlib.sha256(token.encode()).digest()
+def token_hash(token: str, wave: int | None = None) -> bytes:
+    """Return the hash of a secret, which the store keeps instead of the secret.
+
+    A one-time token allows one report per wave. The hashes of its waves do not show that they belong together.
+    """
+    return hashlib.sha256((token if wave is None else f"{token}#{wave}").encode()).digest()
 
 
 def fingerprint(token_hash: bytes) -> str:

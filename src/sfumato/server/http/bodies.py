@@ -94,16 +94,31 @@ class _Timeout:
 
 
 class MemoryBudget:
-    """The memory that all long bodies in transfer may use together."""
+    """The memory that all long bodies in transfer may use together, and those from one address."""
+
+    #: Fraction of the memory that one address may use, so that its stalled uploads cannot block all others.
+    share = 1 / 8
 
     def __init__(self, most_bytes: int = 2**27) -> None:
         self.left = most_bytes
+        self._most_each = int(self.share * most_bytes)
+        self._used: dict[bytes, int] = {}
 
-    def take(self, size: int) -> None:
-        """Reserve bytes; raise ApiError if too few are left."""
+    def take(self, size: int, address: bytes = b"") -> None:
+        """Reserve bytes; raise ApiError if too few are left. An empty address has no share."""
         if size > self.left:
             raise ApiError("overloaded", "the collector is receiving too many long bodies at once; retry later")
+        if address and self._used.get(address, 0) + size > self._most_each:
+            raise ApiError("overloaded", "this address is sending too many long bodies at once; retry later")
         self.left -= size
+        self._used[address] = self._used.get(address, 0) + size
+
+    def give_back(self, size: int, address: bytes = b"") -> None:
+        """Release reserved bytes."""
+        self.left += size
+        self._used[address] = self._used.get(address, 0) - size
+        if not self._used[address]:
+            del self._used[address]
 
 
 def read_headers(request: Request) -> RawHeaders:
@@ -128,7 +143,12 @@ def content_type(headers: RawHeaders) -> str:
 
 
 async def read_body(
-    receive: Receive, headers: RawHeaders, most: int, timeouts: Timeouts, memory: MemoryBudget | None = None
+    receive: Receive,
+    headers: RawHeaders,
+    most: int,
+    timeouts: Timeouts,
+    memory: MemoryBudget | None = None,
+    address: bytes = b"",
 ) -> bytes:
     """Return the whole body; raise ApiError beyond the size limit, the memory budget or the timeout."""
     if b"content-encoding" in headers:
@@ -150,12 +170,12 @@ async def read_body(
                 if size > most:
                     raise ApiError("too-large", f"the body must have at most {most} bytes; send smaller batches")
                 if size - _FREE_BYTES > reserved:
-                    memory.take(size - _FREE_BYTES - reserved)
+                    memory.take(size - _FREE_BYTES - reserved, address)
                     reserved = size - _FREE_BYTES
                 if not message.get("more_body", False):
                     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
     finally:
-        memory.left += reserved
+        memory.give_back(reserved, address)
 
 
 async def read_json(request: Request, decoder: msgspec.json.Decoder[T], most: int, timeouts: Timeouts) -> T:

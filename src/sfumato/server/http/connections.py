@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import socket
 import struct
 import sys
@@ -120,14 +121,28 @@ class JoinedWrites(asyncio.Transport):
 
 
 class Connections:
-    """The connections of one process: at most ``most``, each dropped after it stalls for ``timeout`` seconds."""
+    """The connections of one process: at most ``most``, each dropped after it stalls for ``timeout`` seconds.
+
+    One address has at most ``most_each`` connections, unless it is one of the ``proxies``. If all connections are in
+    use, a new one replaces an idle one of the address that has the most.
+    """
 
     #: Maximum bytes of responses that wait for slow readers, over all connections.
     most_unsent = 2**28
 
-    def __init__(self, most: int, timeout: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        most: int,
+        timeout: float,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        most_each: int = 0,
+        proxies: str = "*",
+    ) -> None:
         self.most, self.timeout, self._clock = _as_files_allow(most), timeout, clock
+        self._most_each, self._is_proxy = most_each, _membership(proxies)
         self.open: set[Connection] = set()
+        self._by_address: dict[str, dict[Connection, None]] = {}
         self.rejected = 0
         self._unsent: dict[Connection, int] = {}
         self._all_unsent = 0
@@ -147,6 +162,31 @@ class Connections:
                     extra={"fields": {"most": self.most, "refused": self.rejected}},
                 )
                 self.rejected = 0
+
+    def admit(self, connection: Connection) -> bool:
+        """Add a new connection, in place of an idle one if needed; return whether there was room."""
+        address = connection.address
+        share = len(self._by_address.get(address, ()))
+        if 0 < self._most_each <= share and not self._is_proxy(address):
+            return False
+        if len(self.open) >= self.most:
+            most = max(self._by_address.values(), key=len)
+            idle = next((one for one in most if not _is_under_way(one.cycle)), None)
+            if idle is None:
+                return False
+            self.remove(idle)
+            idle.drop()
+        self.open.add(connection)
+        self._by_address.setdefault(address, {})[connection] = None
+        return True
+
+    def remove(self, connection: Connection) -> None:
+        """Remove a connection that is closed; nothing happens if it was not admitted."""
+        self.open.discard(connection)
+        share = self._by_address.get(connection.address, {})
+        share.pop(connection, None)
+        if not share:
+            self._by_address.pop(connection.address, None)
 
     def add_unsent(self, connection: Connection, size: int) -> None:
         """Record bytes that wait for a slow reader; above the limit, drop the connection that has waited longest."""
@@ -173,7 +213,7 @@ class Connection(HttpToolsProtocol):
     Every request passes through this class. Slots and direct calls of the base class halve its cost.
     """
 
-    __slots__ = ("_all", "_earlier", "_overhead", "_progress", "_since")
+    __slots__ = ("_all", "_earlier", "_overhead", "_progress", "_since", "address")
 
     def __init__(
         self,
@@ -188,6 +228,7 @@ class Connection(HttpToolsProtocol):
         self._earlier: list[RequestResponseCycle] = []
         self._progress: object = _NOT_WAITING
         self._since = 0.0
+        self.address = ""  # of the other end, which may be a proxy
 
     def drop(self) -> None:
         """Close the connection at once and discard unsent bytes; its handler receives a disconnect."""
@@ -203,16 +244,15 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(JoinedWrites(transport, self.loop))
-        if len(self._all.open) >= self._all.most:
+        self.address = self.client[0] if self.client else ""
+        if not self._all.admit(self):
             self._all.rejected += 1
             self.drop()
-        else:
-            self._all.open.add(self)
-            if sys.platform == "linux":
-                self._set(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT)
+        elif sys.platform == "linux":
+            self._set(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._all.open.discard(self)
+        self._all.remove(self)
         self._all.remove_unsent(self)
         for cycle in self._earlier:  # uvicorn notifies only the last request
             cycle.disconnected = True
@@ -257,21 +297,27 @@ class Connection(HttpToolsProtocol):
             self.drop()
 
     def on_headers_complete(self) -> None:
-        if self.parser.should_upgrade():
-            # The parser would treat the following bytes as another protocol, and a body as the next request.
-            raise ValueError("the collector supports no other protocol; remove the header Upgrade")
+        if self.parser.get_method() == b"CONNECT":
+            raise ValueError("the collector is not a proxy; send another method")
         self._overhead = 0
         if len(self.pipeline) == _MOST_AHEAD:
             self.drop()
             return
         cycle = self.cycle
         HttpToolsProtocol.on_headers_complete(self)
+        if self.parser.should_upgrade():
+            # A server may ignore the header Upgrade (RFC 9110, section 7.8). The parser reads the body of this request,
+            # but nothing after it.
+            self.cycle.keep_alive = False
         if self.pipeline:
             self._earlier = [*filter(_is_under_way, self._earlier), cycle]
 
     def on_body(self, body: bytes) -> None:
         self._overhead = 0
         HttpToolsProtocol.on_body(self, body)
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Log nothing: the request is answered as if it had no header Upgrade."""
 
     # -- malformed requests ------------------------------------------------------------------------------------
 
@@ -285,6 +331,22 @@ class Connection(HttpToolsProtocol):
         head = b"".join(b"%b: %b\r\n" % header for header in headers)
         self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + head + b"\r\n" + response.body)
         self.transport.close()
+
+
+def _membership(proxies: str) -> Callable[[str], bool]:
+    """Return a function that tells whether an address is one of the proxies; ``*`` stands for all addresses."""
+    if proxies == "*":
+        return lambda _: True
+    networks = [ipaddress.ip_network(one.strip(), strict=False) for one in proxies.split(",") if one.strip()]
+
+    def contains(address: str) -> bool:
+        try:
+            parsed = ipaddress.ip_address(address.partition("%")[0])
+        except ValueError:  # a local socket
+            return True
+        return any(parsed in one for one in networks)
+
+    return contains
 
 
 def _is_under_way(cycle: RequestResponseCycle | None) -> bool:

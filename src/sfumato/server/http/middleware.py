@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import ipaddress
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -12,7 +11,7 @@ from typing import Any, Protocol
 from starlette.requests import Request
 from starlette.types import ASGIApp
 
-from sfumato.randomness import secure
+from sfumato.server.http.limits import MOST_ADDRESSES, AddressNames
 from sfumato.server.http.responses import ApiError, JsonResponse, Send
 from sfumato.server.http.routing import AnyResponse, Routes
 from sfumato.server.http.telemetry import LOG, Metrics
@@ -20,8 +19,6 @@ from sfumato.server.settings import Settings
 
 __all__ = ["Middleware", "RateLimiter", "Service"]
 
-#: Maximum addresses with a bucket; the least recently used bucket is dropped first.
-_MOST_ADDRESSES = 100_000
 #: Headers of JSON responses and of pages.
 _JSON_HEADERS = [
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
@@ -35,6 +32,8 @@ _PAGE_HEADERS = [
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
 ]
+#: Paths that are read under any host name, by the machine itself or by monitoring.
+_PROBES = ("/healthz", "/readyz", "/metrics")
 _NO_STORE = (b"cache-control", b"no-store")
 #: Response headers that other origins may read.
 _EXPOSED = (b"access-control-expose-headers", b"Retry-After")
@@ -48,34 +47,23 @@ class RateLimiter:
 
     def __init__(self, rate: float, burst: int, clock: Callable[[], float]) -> None:
         self._rate, self._burst, self._clock = rate, burst, clock
-        self._key = secure.read(32)
+        self._names = AddressNames()
         self._buckets: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
 
     def allows(self, address: str) -> bool:
         """Take one token from the bucket of an address; return whether there was one."""
         if self._rate <= 0:
             return True
-        name = hashlib.blake2b(_network(address), key=self._key, digest_size=12).digest()
+        name = self._names.name(address)
         now = self._clock()
         left, last = self._buckets.get(name, (float(self._burst), now))
         left = min(float(self._burst), left + (now - last) * self._rate)
         allowed = left >= 1
         self._buckets[name] = (left - 1 if allowed else left, now)
         self._buckets.move_to_end(name)
-        if len(self._buckets) > _MOST_ADDRESSES:
+        if len(self._buckets) > MOST_ADDRESSES:
             self._buckets.popitem(last=False)
         return allowed
-
-
-def _network(address: str) -> bytes:
-    """Return the part of an address that is limited: IPv4 whole, also if mapped; of IPv6 the first 64 bits, a site."""
-    if ":" not in address:
-        return address.encode()
-    try:
-        parsed = ipaddress.IPv6Address(address.partition("%")[0])
-    except ValueError:
-        return address.encode()
-    return parsed.packed[:8] if parsed.ipv4_mapped is None else str(parsed.ipv4_mapped).encode()
 
 
 class Service(Protocol):
@@ -90,9 +78,16 @@ class Service(Protocol):
 class Middleware:
     """The ASGI application around the routes of a collector."""
 
-    def __init__(self, routes: Routes, lifespan: ASGIApp, settings: Settings) -> None:
-        self._routes, self._lifespan = routes, lifespan
+    def __init__(
+        self,
+        routes: Routes,
+        lifespan: ASGIApp,
+        settings: Settings,
+        error_page: Callable[[ApiError], AnyResponse] | None = None,
+    ) -> None:
+        self._routes, self._lifespan, self._error_page = routes, lifespan, error_page
         self._rate_limiter = RateLimiter(settings.rate, settings.burst, time.monotonic)
+        self._hosts = {host.strip().lower() for host in settings.hosts.split(",") if host.strip()}
         self.collector: Any = None  # a Service for this class, a Collector for the handlers
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
@@ -106,10 +101,10 @@ class Middleware:
         try:
             response = await self._respond(collector, scope, receive)
         except ApiError as error:
-            reason, response = error.reason, error.response()
+            reason, response = error.reason, self._error(scope, error)
         except Exception:
             message = "internal error of the collector; its administrator finds details in the log"
-            reason, response = "internal", ApiError("internal", message).response()
+            reason, response = "internal", self._error(scope, ApiError("internal", message))
             LOG.exception("internal error", extra={"fields": {"method": scope["method"], "route": _route(scope)}})
         self._add_headers(scope, response)
         await response(scope, receive, send)
@@ -134,7 +129,15 @@ class Middleware:
         finally:  # after the route is known, because errors have its CORS headers; unknown paths are limited too
             if not self._rate_limiter.allows(scope["client"][0] if scope.get("client") else ""):
                 raise ApiError("rate", "too many requests from this address; wait before the next one")
+        if "*" not in self._hosts and route.path not in _PROBES and _host(scope) not in self._hosts:
+            raise ApiError("wrong-host", "the collector does not answer to this host name; use the address of the link")
         return await self._routes.handler(route, scope["method"])(collector, Request(scope, receive))
+
+    def _error(self, scope: Any, error: ApiError) -> AnyResponse:
+        """Return an error as a page if a person opened the path in a browser, else as JSON."""
+        accepted = b",".join(value for name, value in scope["headers"] if name == b"accept")
+        is_for_people = scope["method"] == "GET" and b"text/html" in accepted and not scope["path"].startswith("/v1/")
+        return self._error_page(error) if self._error_page and is_for_people else error.response()
 
     def _add_headers(self, scope: Any, response: AnyResponse) -> None:
         """Add security, cache and CORS headers to a response."""
@@ -155,6 +158,12 @@ class Middleware:
         if origin in allowed or "*" in allowed:
             headers += [(b"access-control-allow-origin", origin.encode("latin-1")), _EXPOSED]
         return headers
+
+
+def _host(scope: Any) -> str:
+    """Return the host name of a request in lower case, without the port."""
+    host = next((value for name, value in scope["headers"] if name == b"host"), b"").decode("latin-1").lower()
+    return re.sub(r":\d*$", "", host)
 
 
 def _route(scope: Any) -> str:

@@ -42,13 +42,14 @@ REASONS: dict[str, tuple[int, str]] = {
     "not-found": (404, "the path or the collection does not exist"),
     "method-not-allowed": (405, "the path does not support this method"),
     "too-slow": (408, "the body did not arrive in time; retry with the same batch id"),
-    "conflict": (409, "a different payload was already counted under this batch id"),
+    "conflict": (409, "a different payload was already counted under this batch id, or the wording is fixed"),
     "not-open": (409, "the collection is closed or archived"),
     "too-large": (413, "the body is longer than allowed"),
     "unsupported-type": (415, "the content type is not supported"),
     "invalid": (422, "the body can be parsed, but a report, policy, mechanism or parameter in the request is invalid"),
     "too-hard": (422, "planning or auditing takes more time or memory than the collector allows"),
-    "rate": (429, "too many requests from one address; retry later"),
+    "wrong-host": (421, "the collector does not answer to this host name"),
+    "rate": (429, "too many requests or reports from one address, or to one collection today; retry later"),
     "internal": (500, "internal error of the collector"),
     "overloaded": (503, "too many requests are waiting; retry later"),
     "unavailable": (503, "the store is unavailable; retry with the same batch id"),
@@ -59,11 +60,17 @@ _RETRY_AFTER = {"rate": 1, "overloaded": 1, "unavailable": 1}
 
 
 class ErrorDetail(msgspec.Struct, frozen=True):
-    """The reason of a rejection; ``row`` is the index of the first invalid report, from 0, or null."""
+    """The reason of a rejection; ``row`` is the index of the first invalid report, from 0, or null.
+
+    If a submission is rejected, ``batch`` and ``collection`` name it. A client gives up a report only if both are
+    there, because a proxy may answer in the place of the collector.
+    """
 
     reason: str
     message: str
     row: int | None = None
+    batch: str | None = None
+    collection: str | None = None
 
 
 class ErrorResponse(msgspec.Struct, frozen=True):
@@ -75,9 +82,14 @@ class ErrorResponse(msgspec.Struct, frozen=True):
 class ApiError(Exception):
     """A rejected request, with one of ``REASONS``."""
 
-    def __init__(self, reason: str, message: str, *, row: int | None = None) -> None:
+    def __init__(self, reason: str, message: str, *, row: int | None = None, retry_after: int | None = None) -> None:
         super().__init__(message)
         self.reason, self.message, self.row = reason, message, row
+        #: Seconds after which the client should retry; None for the default of the reason.
+        self.retry_after = retry_after
+        #: Batch id and collection of a rejected submission.
+        self.batch: str | None = None
+        self.collection: str | None = None
 
     @property
     def status(self) -> int:
@@ -87,9 +99,11 @@ class ApiError(Exception):
     def response(self) -> JsonResponse:
         """Return the error response."""
         headers = []
-        if self.reason in _RETRY_AFTER:
-            headers.append((b"retry-after", b"%d" % _RETRY_AFTER[self.reason]))
+        retry_after = _RETRY_AFTER.get(self.reason) if self.retry_after is None else self.retry_after
+        if retry_after is not None:
+            headers.append((b"retry-after", b"%d" % retry_after))
         if self.status == 401:
             headers.append((b"www-authenticate", b"Bearer"))
-        body = msgspec.json.encode(ErrorResponse(ErrorDetail(self.reason, self.message, self.row)))
+        detail = ErrorDetail(self.reason, self.message, self.row, self.batch, self.collection)
+        body = msgspec.json.encode(ErrorResponse(detail))
         return JsonResponse(body, self.status, tuple(headers))

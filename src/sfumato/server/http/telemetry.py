@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import sys
 import time
 import traceback
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
 
 from sfumato.server.http.responses import REASONS
 from sfumato.server.store.records import SubmissionResult
@@ -87,10 +89,34 @@ class Metrics:
             registry=registry,
             buckets=_SECONDS,
         )
-        self._streams = prometheus.Gauge(
-            "sfumato_live_streams", "Open live streams.", registry=registry, multiprocess_mode="livesum"
+        self._streams = self._gauge("sfumato_live_streams", "Open live streams.", "livesum")
+        self._trace_age = self._gauge(
+            "sfumato_store_trace_age_seconds",
+            "Seconds since the traces of transactions were last erased from the store.",
+            "livemax",
+        )
+        self._store_bytes = self._gauge("sfumato_store_bytes", "Bytes that the store uses.", "livemax")
+        self._free_bytes = self._gauge(
+            "sfumato_store_free_bytes", "Free bytes on the disk of a SQLite store; -1 if unknown.", "livemin"
+        )
+        self._ready = self._gauge(
+            "sfumato_ready", "1 if the last check of readiness succeeded, 0 if it failed.", "livemin"
+        )
+        self._failures = prometheus.Counter(
+            "sfumato_store_failures", "Writes that the store rejected.", registry=registry
+        )
+        self._waiting = self._gauge("sfumato_waiting_submissions", "Submissions that wait to be counted.", "livesum")
+        self._collections = self._gauge("sfumato_collections", "Collections, by state.", "livemax", ["state"])
+        self._implausible = self._gauge(
+            "sfumato_implausible_collections", "Open collections whose reports may be forged.", "livemax"
         )
         self._by_route: dict[str, Any] = {}
+
+    def collections(self, states: Mapping[str, int], implausible: int) -> None:
+        """Set the number of collections by state, and of those whose reports may be forged."""
+        for state in ("open", "closed", "archived"):
+            self._collections.labels(state).set(states.get(state, 0))
+        self._implausible.set(implausible)
 
     def request(self, route: str, seconds: float) -> None:
         """Record the duration of a request to a route."""
@@ -116,12 +142,59 @@ class Metrics:
         """Set the number of open live streams."""
         self._streams.set(count)
 
+    def _gauge(
+        self, name: str, summary: str, mode: Literal["livesum", "livemax", "livemin"], labels: Sequence[str] = ()
+    ) -> Any:
+        """Return a gauge that workers combine by this mode."""
+        return self._prometheus.Gauge(name, summary, labels, registry=self._registry, multiprocess_mode=mode)
+
+    def room(self, size: int, free: int | None) -> None:
+        """Set the size of the store and the free bytes of its disk."""
+        self._store_bytes.set(size)
+        self._free_bytes.set(-1 if free is None else free)
+
+    def ready(self, ready: bool) -> None:
+        """Record the result of a check of readiness."""
+        self._ready.set(int(ready))
+
+    def store_failed(self) -> None:
+        """Count a write that the store rejected."""
+        self._failures.inc()
+
+    def waiting(self, count: int) -> None:
+        """Set the number of submissions that wait."""
+        self._waiting.set(count)
+
+    def trace_age(self, seconds: float) -> None:
+        """Set the time since the traces of transactions were last erased."""
+        self._trace_age.set(seconds)
+
     def text(self) -> bytes:
         """Return the metrics of all workers in the Prometheus text format."""
         if SHARED not in os.environ:
             return self._prometheus.generate_latest(self._registry)
-        from prometheus_client.multiprocess import MultiProcessCollector
+        from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
+        for process in _ended_processes(os.environ[SHARED]):
+            mark_process_dead(process)  # type: ignore[no-untyped-call]
         registry = self._prometheus.CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return self._prometheus.generate_latest(registry)
+
+
+def _ended_processes(folder: str) -> set[int]:
+    """Return the ids of processes that have gauges in a folder and no longer run."""
+    names = [file.name for file in Path(folder).iterdir()]
+    ids = {int(match[1]) for name in names if (match := re.search(r"^gauge_live.*_(\d+)\.db$", name))}
+    return {process for process in ids if not _runs(process)}
+
+
+def _runs(process: int) -> bool:
+    """Return whether a process exists."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -35,6 +35,15 @@ class ResultCache:
         self._pending: dict[Hashable, asyncio.Task[bytes | ApiError]] = {}
         self._left = most_bytes
 
+    def known(self, key: Hashable) -> bytes | None:
+        """Return the cached result of a key, or None."""
+        result = self._results.get(key)
+        return result if isinstance(result, bytes) else None
+
+    def is_pending(self, key: Hashable) -> bool:
+        """Return whether the result of a key is being computed."""
+        return key in self._pending
+
     async def get(self, key: Hashable, compute: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes:
         """Return the cached result of a key, or compute it."""
         result = self._results.get(key)

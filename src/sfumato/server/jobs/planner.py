@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import math
 import os
@@ -17,7 +18,8 @@ from typing import Any
 
 from sfumato._core import canonical_json, finite
 from sfumato.auditing import audit, policy_region
-from sfumato.compiler import SEARCH_SECONDS, SEARCHED_VALUES, plan
+from sfumato.collecting import Aggregate
+from sfumato.compiler import SEARCH_SECONDS, SEARCHED_VALUES, design, plan
 from sfumato.errors import InvalidInput, SfumatoError
 from sfumato.estimation import check_estimable
 from sfumato.mechanisms import Mechanism, mechanism_from_spec
@@ -34,7 +36,7 @@ from sfumato.policy import (
 from sfumato.questions import Frequencies, Question, question_from_string
 from sfumato.server.http.responses import ApiError
 from sfumato.server.http.telemetry import LOG, to_standard_error
-from sfumato.server.jobs.estimates import in_words
+from sfumato.server.jobs.estimates import cached_estimate, in_words
 from sfumato.server.settings import VARIABLE
 
 __all__ = ["Planner"]
@@ -49,14 +51,18 @@ _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 _SEARCH_FRACTION = 0.4
 #: Maximum values that a posterior bound lists.
 _MOST_NAMED = 20
+_PLAN = "planning for this policy"
 _SIMPLIFY = "use fewer values, or design the mechanism with `sfumato design` and send its spec"
 
 
 class Planner:
     """The client of the planner process. It sends one request at a time."""
 
-    def __init__(self, seconds: float, most_bytes: int, most_values: int) -> None:
+    def __init__(
+        self, seconds: float, most_bytes: int, most_values: int, task: str = _PLAN, hint: str = _SIMPLIFY
+    ) -> None:
         self._seconds, self._most_bytes, self._most_values = seconds, most_bytes, most_values
+        self._task, self._hint = task, hint
         self._process: asyncio.subprocess.Process | None = None
         self._turn = asyncio.Lock()
         self._waiting = 0
@@ -99,11 +105,11 @@ class Planner:
                 return json.loads(await process.stdout.readline())
         except TimeoutError:
             await self.stop()
-            message = f"this policy takes longer than {self._seconds:g} seconds to plan; {_SIMPLIFY}"
+            message = f"{self._task} takes longer than {self._seconds:g} seconds; {self._hint}"
             raise ApiError("too-hard", message) from None
         except (OSError, ValueError):  # the process ended without a response, as it does at the memory limit
             await self.stop()
-            message = f"planning for this policy takes more memory than the collector allows; {_SIMPLIFY}"
+            message = f"{self._task} takes more memory than the collector allows; {self._hint}"
             raise ApiError("too-hard", message) from None
         except BaseException:  # the client disconnected; the next request must not receive this response
             await self.stop()
@@ -161,6 +167,7 @@ def check(request: dict[str, Any]) -> dict[str, Any]:
         "region": region,
         "suspicions": bounds,
         "within": _within(policy, Fraction(request["before"])),
+        "across": _across(policy, Fraction(request["before"])),
         "policy": policy.to_dict(),
     }
 
@@ -171,17 +178,32 @@ def _within(policy: Policy, before: Fraction) -> float | None:
     if isinstance(policy, Secret):
         first, second = policy.domain.factors[policy.secret].labels[:2]
         after = policy.posterior_odds_bound(first, second, odds)
-    elif isinstance(policy, Blocks) and policy.across.is_infinite:
-        labels = policy.domain.labels
-        blocks: dict[int, list[object]] = {}
-        for label, block in zip(labels, policy.block_of.tolist(), strict=True):
-            blocks.setdefault(block, []).append(label)
-        several = (members for members in blocks.values() if len(members) > 1)
+    elif isinstance(policy, Blocks):
+        several = (members for members in _blocks(policy) if len(members) > 1)
         bounds = (policy.posterior_odds_bound(members[0], members[1], odds) for members in several)
         after = max(bounds, default=float(odds))
     else:
         return None
     return 1.0 if math.isinf(after) else after / (1 + after)
+
+
+def _across(policy: Policy, before: Fraction) -> float | None:
+    """Return the maximum posterior probability of a value against those of other blocks, if the policy limits it."""
+    if not isinstance(policy, Blocks) or policy.across.is_infinite:
+        return None
+    firsts = [members[0] for members in _blocks(policy)]
+    odds = before / (1 - before)
+    # No way between two blocks is shorter than the level across, so it holds for every pair of them.
+    after = max((policy.posterior_odds_bound(firsts[0], other, odds) for other in firsts[1:]), default=float(odds))
+    return 1.0 if math.isinf(after) else after / (1 + after)
+
+
+def _blocks(policy: Blocks) -> list[list[object]]:
+    """Return the labels of each block, in domain order."""
+    blocks: dict[int, list[object]] = {}
+    for label, block in zip(policy.domain.labels, policy.block_of.tolist(), strict=True):
+        blocks.setdefault(block, []).append(label)
+    return list(blocks.values())
 
 
 def _odds(mechanism: Mechanism) -> dict[str, float]:
@@ -205,6 +227,8 @@ def plan_rows(request: dict[str, Any]) -> dict[str, Any]:
         request["n"],
         target=request["target"],
         question=_question(request, policy),
+        truth=request["truth"],
+        method=request["method"],
         max_bits=request["max_bits"],
         max_seconds=_search_seconds(policy, request),
     )
@@ -212,6 +236,7 @@ def plan_rows(request: dict[str, Any]) -> dict[str, Any]:
     rows = [
         {field: getattr(row, field) for field in fields}
         | {"standard_error": None if result.question is None else result.standard_error(row)}
+        | {"tv_error": None if row.predicted is None else row.predicted.tv_error}
         for row in result.rows
     ]
     return {
@@ -231,12 +256,32 @@ def _people_for(target: float, n: int, error: float) -> float | None:
     return float(math.ceil(people)) if math.isfinite(people) else None
 
 
+def _memoized(request: dict[str, Any], policy: Policy, question: Question | None) -> Mechanism:
+    """Return the mechanism with permanent answers that is designed for the two policies of a request."""
+    requested = request["mechanism"]
+    if isinstance(requested, dict):
+        message = "the spec of a memoized mechanism contains its lifetime policy; leave one of the two out"
+        raise ApiError("invalid", message)
+    return design(
+        policy,
+        1 if request["n"] is None else request["n"],
+        mechanism=requested,
+        question=question,
+        max_seconds=_search_seconds(policy, request),
+        lifetime=policy_from_dict(request["lifetime"]),
+        max_changes=request.get("max_changes"),
+        refresh_every=request.get("refresh_every"),
+    )
+
+
 def create(request: dict[str, Any]) -> dict[str, Any]:
     """Return an audited mechanism for a policy: from its spec, by its name, or chosen by the planner."""
     policy = _policy(request)
     question = _question(request, policy)
     requested = request["mechanism"]
-    if isinstance(requested, dict):
+    if request.get("lifetime") is not None:
+        mechanism, why = _memoized(request, policy, question), "memoized: permanent answers at the lifetime level"
+    elif isinstance(requested, dict):
         mechanism, why = mechanism_from_spec(requested), f"{requested.get('mechanism')}, from the request"
     else:
         seconds = (
@@ -252,6 +297,8 @@ def create(request: dict[str, Any]) -> dict[str, Any]:
         message = f"{what} cannot be estimated from reports of this mechanism: {in_words(error)}"
         raise ApiError("invalid", message) from None
     certificate = audit(mechanism, policy).raise_if_violated()
+    if request.get("waves") and not mechanism.keeps_answers:
+        raise ApiError("invalid", "waves need a memoized mechanism, which has two levels; state a lifetime policy")
     return {
         "policy": canonical_json(policy.to_dict()),
         "mechanism": canonical_json(mechanism.spec),
@@ -262,7 +309,16 @@ def create(request: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_JOBS = {"check": check, "plan": plan_rows, "create": create}
+def estimated(request: dict[str, Any]) -> str:
+    """Return the document of an estimate."""
+    mechanism = _cached_mechanism(request["mechanism"])
+    return cached_estimate(mechanism, Aggregate.from_json(request["counts"]), request["method"]).decode()
+
+
+#: The mechanism of the last estimate, because live results are estimated again and again.
+_cached_mechanism = functools.lru_cache(maxsize=1)(mechanism_from_spec)
+
+_JOBS = {"check": check, "plan": plan_rows, "create": create, "estimate": estimated}
 
 
 def _limit_memory(most_bytes: int) -> None:

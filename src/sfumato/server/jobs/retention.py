@@ -5,14 +5,19 @@ Batch ids, receipts and counts are always kept.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sfumato.mechanisms import Mechanism, mechanism_from_spec
+from sfumato.server.http.telemetry import LOG
 from sfumato.server.jobs.threads import Readers
 from sfumato.server.jobs.writer import Writer
 from sfumato.server.store.base import Store
 from sfumato.server.store.records import METADATA
 
-__all__ = ["day_of", "forget_old_reports", "shuffle_old_reports"]
+__all__ = ["ClockGuard", "day_of", "forget_old_reports", "shuffle_old_reports"]
 
+#: Days between two deletions above which the clock may be wrong, and seconds to wait then.
+_LONGEST_GAP, _GUARD_SECONDS = 2, 86_400.0
 #: Collections read per query.
 _PAGE = 100
 #: Maximum rows deleted per transaction; bounds how long new reports wait.
@@ -22,6 +27,35 @@ _AT_ONCE = 500
 def day_of(now: float) -> int:
     """Return the number of the day since 1970, in UTC."""
     return int(now) // 86_400
+
+
+class ClockGuard:
+    """Postpone deletions after a jump of the clock, which would delete reports that are not old.
+
+    The store records the last day of a deletion. If today is more than two days away from it, the collector was stopped
+    for long or its clock jumped. Deletions then wait for a day of uptime, in which a wrong clock can be corrected.
+    """
+
+    def __init__(self, store: Store, readers: Readers, writer: Writer, clock: Callable[[], float]) -> None:
+        self._store, self._readers, self._writer, self._clock = store, readers, writer, clock
+        self._jump: tuple[int, float] | None = None  # day to which the clock jumped, and uptime then
+
+    async def allows(self, now: float) -> bool:
+        """Return whether old reports may be deleted at this time, and record the day."""
+        today, last = day_of(now), await self._readers.run(self._store.last_day)
+        if last is None or abs(today - last) <= _LONGEST_GAP:
+            self._jump = None
+        else:
+            if self._jump is None or abs(today - self._jump[0]) > _LONGEST_GAP:
+                self._jump = today, self._clock()
+                LOG.warning(
+                    "the clock may be wrong: deletions wait for a day", extra={"fields": {"days": today - last}}
+                )
+            if self._clock() - self._jump[1] < _GUARD_SECONDS:
+                return False
+        if last != today:
+            await self._writer.run(lambda store: store.change_last_day(today))
+        return True
 
 
 async def forget_old_reports(store: Store, readers: Readers, writer: Writer, now: float) -> int:

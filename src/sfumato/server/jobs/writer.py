@@ -42,25 +42,41 @@ class _Waiting(NamedTuple):
 class Writer:
     """Write to a store from one thread, in the order of the requests.
 
-    After every committed group the event loop calls ``watch`` with the results and the duration in seconds.
+    After every committed group the event loop calls ``watch`` with the results and the duration in seconds, after a
+    write that the store rejected ``failed``, and after an unexpected end of the thread ``ended``.
     """
 
     def __init__(
-        self, store: Store, most_waiting: int, watch: Callable[[Sequence[SubmissionResult], float], None]
+        self,
+        store: Store,
+        most_waiting: int,
+        watch: Callable[[Sequence[SubmissionResult], float], None],
+        failed: Callable[[], None] = lambda: None,
+        ended: Callable[[], None] = lambda: None,
     ) -> None:
         self._store, self._most_waiting, self._watch = store, most_waiting, watch
+        self._failed, self._ended = failed, ended
         self._loop = asyncio.get_running_loop()
         self._pending_bytes = 0  # accessed only in the event loop
         self._taken: list[_Waiting | None] = []  # taken from the queue, but not yet resolved
         self._grouped = False  # whether the last group had more than one member
         self.alive = True  # until the thread ends
+        self.refusal: str | None = None  # why submissions are rejected, such as a full disk
         self.failing = False  # whether the last write failed because the store was unavailable
+        self._writes, self._erased = 1, 0  # writes so far, and those whose traces were erased
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="sfumato-writer")
         self._thread.start()
 
+    @property
+    def waiting(self) -> int:
+        """Number of writes that wait."""
+        return self._queue.qsize()
+
     def submit(self, submission: Submission) -> asyncio.Future[SubmissionResult]:
         """Queue a batch to be counted; the future resolves when the counts are on disk."""
+        if self.refusal is not None:
+            raise ApiError("unavailable", f"{self.refusal}; retry with the same batch id")
         size = submission.reports.nbytes
         if self._queue.qsize() >= self._most_waiting or self._pending_bytes + size > _MAX_PENDING_BYTES:
             raise ApiError("overloaded", "too many submissions are waiting; retry with the same batch id")
@@ -70,6 +86,10 @@ class Writer:
     def run(self, work: Callable[[Store], Result]) -> asyncio.Future[Result]:
         """Queue another write, which runs after the pending ones."""
         return self._put(work)
+
+    async def erase(self) -> bool:
+        """Erase the traces of finished transactions, if there may be any; return whether none are left."""
+        return self._erased == self._writes or await self.run(self._erase)
 
     def _put(self, work: Submission | Callable[[Store], Any]) -> asyncio.Future[Any]:
         """Queue work and return its future."""
@@ -88,11 +108,16 @@ class Writer:
 
     def _run(self) -> None:
         """Write until the thread is stopped."""
+        expected = False
         try:
             while self._write_some():
                 pass
+            expected = True
         finally:
             self.alive = False
+            if not expected:
+                LOG.critical("the writer thread has ended, and the collector stops", exc_info=True)
+                self._loop.call_soon_threadsafe(self._ended)
             self._fail_pending()
             self._store.close()
 
@@ -148,6 +173,7 @@ class Writer:
         """Count a group of submissions in one transaction, and resolve or fail their futures."""
         if not group:
             return
+        self._writes += 1
         start = time.perf_counter()
         submissions: list[Submission] = [waiting.work for waiting in group]  # type: ignore[misc]
         futures = [waiting.future for waiting in group]
@@ -162,12 +188,20 @@ class Writer:
             self._loop.call_soon_threadsafe(self._watch, results, seconds)
         self._loop.call_soon_threadsafe(self._release, sum(map(_size, group)))
 
+    def _erase(self, store: Store) -> bool:
+        """Erase the traces of all writes so far; return False if a reader prevents it."""
+        erased = store.erase()
+        if erased:
+            self._erased = self._writes
+        return erased
+
     def _api_error(self, error: Exception) -> Exception:
         """Return the error for clients; log that the store is unavailable."""
         if not isinstance(error, Unavailable):
             return error
         LOG.warning("a write to the store failed", extra={"fields": {"error": str(error)}})
         self.failing = True
+        self._loop.call_soon_threadsafe(self._failed)
         return ApiError("unavailable", "the store is unavailable; retry with the same batch id")
 
     def _release(self, size: int) -> None:
@@ -177,6 +211,7 @@ class Writer:
     def _do(self, waiting: _Waiting) -> None:
         """Run a write that is not a submission, and resolve or fail its future."""
         assert not isinstance(waiting.work, Submission)
+        self._writes += 1
         try:
             result = waiting.work(self._store)
         except Exception as error:

@@ -26,9 +26,8 @@ def open_store(url: str, *, migrate: bool = True) -> Store:
         store = PostgreSQLStore(url)
     else:
         # Show only the beginning, because a URL may contain a password.
-        raise InvalidInput(
-            "the store", "its URL", "begin with sqlite:/// or postgresql://", Description(f"{scheme}://…")
-        )
+        shown = Description(f"{scheme}://…" if separator else "one without ://")
+        raise InvalidInput("the store", "its URL", "begin with sqlite:/// or postgresql://", shown)
     if migrate:
         store.migrate()
     return store

@@ -6,31 +6,36 @@ row of each collection, in a fixed order. Two workers therefore never count for 
 never deadlock.
 
 Counts are stored in pages of ``PAGE`` numbers. A group updates each page that its reports fall on once, regardless of
-the number of batches.
+the number of batches. A collection that asks again has pages for each wave.
 """
 
 from __future__ import annotations
 
 import io
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato.collecting import Aggregate, decode_batch, write_batch
 from sfumato.mechanisms import Mechanism
-from sfumato.server.store.records import ID_BYTES, Progress, Record, State, Submission, SubmissionResult
+from sfumato.randomness import secure
+from sfumato.server.store.migrations import MIGRATIONS, Column, differences
+from sfumato.server.store.records import ID_BYTES, METADATA, Progress, Record, State, Submission, SubmissionResult
 from sfumato.server.store.statements import Statements
 
-__all__ = ["PAGE", "Store", "Unavailable", "shuffled_batch"]
+__all__ = ["PAGE", "Store", "Unavailable", "page_bytes", "shuffled_batch"]
 
 #: Counts per row of the table ``counts``.
 PAGE = 128
+#: Shortest and longest pause in seconds between two attempts to connect, after a failure.
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 #: Maximum rows per statement.
 _MOST_ROWS = 100
 #: Maximum rows of reports, and maximum bytes, that are shuffled into one row; both bound the time of a transaction.
@@ -40,18 +45,32 @@ Execute = Callable[..., Any]
 
 
 class Unavailable(Exception):
-    """The database failed, or did not confirm an operation; the caller may retry."""
+    """The database failed, or did not confirm an operation; the caller may retry.
+
+    ``action`` says what an operator can do. In contrast to the message, it names no host, user or file.
+    """
+
+    def __init__(self, message: str, action: str | None = None) -> None:
+        super().__init__(message)
+        self.action = message if action is None else action
 
 
 class Store(ABC):
     """A store of collections, counts, batches and tokens. One thread writes; any thread may read."""
 
-    #: Migration steps. Released steps never change; new ones are appended.
+    #: The statements of each migration step, for this database.
     migrations: tuple[tuple[str, ...], ...]
-    #: Statement that begins a transaction with writes.
+    #: Statement that begins a transaction with writes, and one that reads a single state.
     begin: str
+    begin_reading = "BEGIN"
+    #: Clause of an INSERT that sets numbers which the database would assign.
+    own_numbers = ""
     #: Statement that returns state and number of batches of a collection, and locks its row until the transaction ends.
     hold: str
+    #: Seconds between two calls of ``erase``.
+    erase_seconds = 60.0
+    #: What an operator can do about an error, by a part of its message.
+    actions: ClassVar[dict[str, str]]
     #: The statements that all databases share, with the parameter mark of this one.
     sql: Statements
 
@@ -59,6 +78,8 @@ class Store(ABC):
         self._local = threading.local()
         self._open: set[Any] = set()
         self._lock = threading.Lock()
+        self._identity: str | None = None  # of the store at the first check
+        self._pause, self._retry_at = 0.0, 0.0  # seconds between two connections while they fail; end of the pause
 
     # -- specific to a database --------------------------------------------------------------------------
 
@@ -68,7 +89,15 @@ class Store(ABC):
 
     @abstractmethod
     def is_unavailable(self, error: Exception) -> bool:
-        """Return whether an error means that the database is temporarily unavailable."""
+        """Return whether an error means that the database cannot be used, now or until an operator acts."""
+
+    def unavailable(self, error: Exception) -> Unavailable:
+        """Return an error of the database as Unavailable, in one line, with what to do about it if that is known."""
+        message = str(error).strip().partition("\n")[0]
+        for part, action in self.actions.items():
+            if part in message:
+                return Unavailable(f"{message}; {action}", action)
+        return Unavailable(message, "the store is unavailable; the log of the collector has the reason")
 
     # -- connections: one per thread, opened again after a failure ----------------------------------------------
 
@@ -78,7 +107,7 @@ class Store(ABC):
         connection = getattr(self._local, "connection", None)
         try:
             if connection is None:
-                connection = self._local.connection = self.connect()
+                connection = self._local.connection = self._connect()
                 with self._lock:
                     self._open.add(connection)
             yield connection.execute
@@ -86,7 +115,20 @@ class Store(ABC):
             if not self.is_unavailable(error):
                 raise
             self.close()  # rolls back an open transaction
-            raise Unavailable(str(error)) from error
+            raise self.unavailable(error) from error
+
+    def _connect(self) -> Any:
+        """Return a new connection; after a failure, pause before the next one, so that a server can start."""
+        if time.monotonic() < self._retry_at:
+            raise Unavailable("the database accepts no connections; the collector tries again within a second")
+        try:
+            connection = self.connect()
+        except Exception:
+            self._pause = min(max(2 * self._pause, _SHORTEST_PAUSE), _LONGEST_PAUSE)
+            self._retry_at = time.monotonic() + self._pause
+            raise
+        self._pause = 0.0
+        return connection
 
     @contextmanager
     def _transaction(self) -> Iterator[Execute]:
@@ -102,6 +144,16 @@ class Store(ABC):
                 except Exception:
                     self.close()  # rolls back as well
                 raise
+
+    @contextmanager
+    def reading(self) -> Iterator[Execute]:
+        """Run a block in a transaction that reads one state of the store and writes nothing."""
+        with self._connected() as execute:
+            execute(self.begin_reading)
+            try:
+                yield execute
+            finally:
+                execute("ROLLBACK")
 
     def close(self) -> None:
         """Close this thread's connection."""
@@ -125,26 +177,107 @@ class Store(ABC):
             execute("SELECT 1").fetchone()
 
     def touch(self) -> None:
-        """Raise Unavailable if the database cannot be written; the write changes no data."""
+        """Raise Unavailable if the database cannot be written; the write changes no other data."""
         with self._transaction() as execute:
             execute(self.sql.touch)
 
     def migrate(self) -> None:
-        """Bring the tables up to date."""
+        """Bring the tables up to date; raise Unavailable for a store of a newer release or with other tables."""
         with self._transaction() as execute:
             self.hold_tables(execute)
             execute(self.sql.create_migrations)
             (done,) = execute(self.sql.count_migrations).fetchone()
-            known = len(self.migrations)
-            if done > known:
-                raise Unavailable(
-                    f"a newer release of Sfumato has migrated this store ({done} migrations, and this release knows "
-                    f"{known}); upgrade Sfumato"
-                )
+            self._reject_newer(done)
             for step, statements in enumerate(self.migrations[done:], done):
                 for statement in statements:
                     execute(statement)
                 execute(self.sql.add_migration, (step,))
+            self._record_digests(execute)
+            self._check_columns(execute)
+            if execute(self.sql.identity).fetchone() is None:
+                execute(self.sql.add_identity, (secure.read(16).hex(),))
+
+    def _reject_newer(self, done: int) -> None:
+        """Raise Unavailable if the store has run more steps than this release knows."""
+        known = len(self.migrations)
+        if done > known:
+            raise Unavailable(
+                f"a newer release of Sfumato has migrated this store ({done} migrations, and this release knows "
+                f"{known}); upgrade Sfumato"
+            )
+
+    def _record_digests(self, execute: Execute) -> None:
+        """Record the digests of steps that have none; raise Unavailable if another step was run under a number."""
+        for (step, digest), migration in zip(execute(self.sql.migrations).fetchall(), MIGRATIONS, strict=True):
+            if digest is None:
+                execute(self.sql.record_digest, (migration.digest(), step))
+            elif digest != migration.digest():
+                raise Unavailable(
+                    f"this store has run another migration {step} than this release has ({migration.name}); "
+                    "use the release that migrated it, or restore a backup"
+                )
+
+    def _check_columns(self, execute: Execute) -> None:
+        """Raise Unavailable if the tables are not those of this release."""
+        wrong = differences(self.columns(execute))
+        if wrong:
+            more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+            raise Unavailable(
+                f"the tables of this store are not those of this release: {', '.join(wrong[:3])}{more}; "
+                "restore a backup"
+            )
+
+    def check_schema(self) -> None:
+        """Raise Unavailable unless the store has run all steps of this release and has its tables."""
+        with self._connected() as execute:
+            names = {column.table for column in self.columns(execute)}
+            done = execute(self.sql.count_migrations).fetchone()[0] if "migrations" in names else 0
+            self._reject_newer(done)
+            if done < len(self.migrations):
+                raise Unavailable(
+                    f"the store has the schema of an earlier release ({done} of {len(self.migrations)} migrations); "
+                    "copy the store with the release that wrote it or with the tools of the database, "
+                    "then run `sfumato store upgrade`"
+                )
+            self._check_columns(execute)
+
+    def identity(self) -> str:
+        """Return the random id of this store; raise Unavailable if it has none."""
+        with self._connected() as execute:
+            row = execute(self.sql.identity).fetchone()
+        if row is None:
+            raise Unavailable("the store has lost its contents; stop the collector, and restore a backup")
+        return str(row[0])
+
+    def last_day(self) -> int | None:
+        """Return the last day on which old reports were deleted, or None."""
+        with self._connected() as execute:
+            row = execute(self.sql.identity).fetchone()
+        return None if row is None else row[1]
+
+    def change_last_day(self, day: int) -> None:
+        """Record the day on which old reports were deleted."""
+        with self._transaction() as execute:
+            execute(self.sql.change_last_day, (day,))
+
+    def check_damage(self, *, thorough: bool = False) -> None:  # noqa: ARG002
+        """Raise Unavailable if the store is another one than at the start, or is damaged."""
+        current = self.identity()
+        if self._identity is None:
+            self._identity = current
+        elif current != self._identity:
+            raise Unavailable("the store was replaced by another one while the collector ran; restart the collector")
+
+    def restart_numbers(self, execute: Execute) -> None:  # noqa: B027
+        """Let the database assign numbers above those that were inserted."""
+
+    @abstractmethod
+    def room(self) -> tuple[int, int | None]:
+        """Return the bytes that the store uses, and the free bytes of its disk, or None if they are unknown."""
+
+    @abstractmethod
+    def columns(self, execute: Execute) -> list[Column]:
+        """Return the columns of all tables."""
 
     @abstractmethod
     def hold_tables(self, execute: Execute) -> None:
@@ -168,7 +301,7 @@ class Store(ABC):
         row = self._hold(execute, collection)
         if row is None:
             return [SubmissionResult("not-found")] * len(group)
-        state, batches = row
+        state, _ = row
         known = self.known_batches(execute, [submission.batch for submission in group])
         tokens = self._known_tokens(execute, collection, group)
         counted: list[Submission] = []
@@ -184,8 +317,11 @@ class Store(ABC):
         if counted:
             self.write_batches(execute, [submission.batch + submission.receipt for submission in counted])
             self._spend_tokens(execute, counted)
-            self._keep_reports(execute, [submission for submission in counted if submission.keep], batches)
-            self._add_counts(execute, counted)
+            self._keep_reports(execute, [submission for submission in counted if submission.keep])
+            for wave in dict.fromkeys(submission.wave for submission in counted):
+                self._add_counts(execute, [submission for submission in counted if submission.wave == wave])
+            if counted[0].release_every is not None:
+                self._release(execute, collection)
         return results
 
     def known_batches(self, execute: Execute, batches: Sequence[bytes]) -> dict[bytes, bytes]:
@@ -204,6 +340,9 @@ class Store(ABC):
         row: tuple[State, int] | None = execute(self.hold, (collection,)).fetchone()
         return row
 
+    #: For the functions of ``management``, which work on any store.
+    connected, transaction, hold_collection = _connected, _transaction, _hold
+
     # -- steps of counting ----------------------------------------------------------------------------------
 
     def _known_tokens(self, execute: Execute, collection: str, group: Sequence[Submission]) -> dict[bytes, bool]:
@@ -218,29 +357,33 @@ class Store(ABC):
         if hashes:
             self._where_in(execute, self.sql.spend_tokens_in, (counted[0].collection,), hashes)
 
-    def _keep_reports(self, execute: Execute, submissions: Sequence[Submission], number: int) -> None:
-        """Store the reports of each day as one sorted batch, without their senders and order of arrival."""
+    def _keep_reports(self, execute: Execute, submissions: Sequence[Submission]) -> None:
+        """Store the reports of each day as one sorted batch, under a random number, without senders and order."""
         for day in {submission.day for submission in submissions}:
             reports = [submission.reports for submission in submissions if submission.day == day]
             batch = shuffled_batch(submissions[0].mechanism, reports)
+            number = int.from_bytes(secure.read(8)) >> 2
             self._insert(execute, self.sql.insert_reports, [(submissions[0].collection, day, number, 0, batch)])
 
     def _add_counts(self, execute: Execute, counted: Sequence[Submission]) -> None:
         """Add the reports of counted submissions to the pages of counts."""
-        collection, mechanism = counted[0].collection, counted[0].mechanism
+        collection, mechanism, wave = counted[0].collection, counted[0].mechanism, counted[0].wave
         size = mechanism.report_format.count_size
-        added = np.zeros(-(-size // PAGE) * PAGE, np.int64)
         reports = [submission.reports for submission in counted]
+        n = sum(map(len, reports))
+        stored_size = size if wave is None else size + 1
+        added = np.zeros(-(-stored_size // PAGE) * PAGE, np.int64)
         mechanism.report_format.count(np.concatenate(reports), added[:size])
+        added[size:stored_size] = n  # a wave also counts its reports
         pages = added.reshape(-1, PAGE)
+        first = 0 if wave is None else wave * len(pages)
         touched = np.flatnonzero(pages.any(axis=1)).tolist()
-        stored = self._where_in(execute, self.sql.pages_in, (collection,), touched)
+        stored = self._where_in(execute, self.sql.pages_in, (collection,), [first + page for page in touched])
         for page, data in stored:
             before = np.frombuffer(data, "<i8")
-            pages[page, : len(before)] += before
-        rows = [(collection, page, _page_bytes(pages, page, size)) for page in touched]
+            pages[page - first, : len(before)] += before
+        rows = [(collection, first + page, page_bytes(pages, page, stored_size)) for page in touched]
         self._insert(execute, self.sql.insert_pages, rows, self.sql.or_replace_page)
-        n = sum(map(len, reports))
         execute(self.sql.add_progress, (n, len(counted), collection))
 
     def _where_in(self, execute: Execute, sql: str, before: tuple[Any, ...], values: Sequence[Any]) -> list[Any]:
@@ -260,15 +403,39 @@ class Store(ABC):
             values = [value for row in part for value in row]
             execute(self.sql.rows_of(sql, len(part), len(part[0]), end), values)
 
-    def counts(self, collection: str, mechanism: Mechanism) -> Aggregate:
-        """Return a consistent snapshot of the counts."""
+    def _release(self, execute: Execute, collection: str) -> None:
+        """Copy the counts to those that readers see, if enough reports were counted since the last copy."""
+        if execute(self.sql.release, (collection,)).rowcount:
+            execute(self.sql.forget_released, (collection,))
+            execute(self.sql.copy_counts, (collection,))
+
+    def counts(self, collection: str, mechanism: Mechanism, *, released: bool = False) -> Aggregate:
+        """Return a consistent snapshot of the counts; with ``released``, as of the last release."""
         with self._connected() as execute:
-            rows = execute(self.sql.counts, (collection,)).fetchall()
+            rows = execute(self.sql.released_counts if released else self.sql.counts, (collection,)).fetchall()
         counts = np.zeros(mechanism.report_format.count_size, np.int64)
         for _, page, data in rows:
             if page is not None:
                 counts[page * PAGE : (page + 1) * PAGE] = np.frombuffer(data, "<i8")
         return Aggregate(mechanism.hash, rows[0][0] if rows else 0, counts)
+
+    def wave_counts(self, collection: str, mechanism: Mechanism) -> dict[int, Aggregate]:
+        """Return a consistent snapshot of the counts of each wave that has reports, in the order of the waves.
+
+        The pages of a wave follow those of the wave before. They hold its counts, and then its number of reports.
+        """
+        with self._connected() as execute:
+            rows = execute(self.sql.wave_pages, (collection,)).fetchall()
+        size = mechanism.report_format.count_size
+        width = size // PAGE + 1
+        waves: dict[int, npt.NDArray[np.int64]] = {}
+        for number, data in rows:
+            wave, page = divmod(number, width)
+            counts = waves.setdefault(wave, np.zeros(size + 1, np.int64))
+            counts[page * PAGE : (page + 1) * PAGE] = np.frombuffer(data, "<i8")
+        return {
+            wave: Aggregate(mechanism.hash, int(counts[size]), counts[:size].copy()) for wave, counts in waves.items()
+        }
 
     # -- stored reports ----------------------------------------------------------------------------------
 
@@ -310,6 +477,13 @@ class Store(ABC):
             self._insert(execute, self.sql.insert_reports, [(collection, day, first, 1, batch)])
         return len(numbers)
 
+    @abstractmethod
+    def erase(self) -> bool:
+        """Erase what the database keeps about finished transactions; return False if a reader prevents it.
+
+        A transaction counts a report and spends a token, so its traces link the two.
+        """
+
     # -- collections -------------------------------------------------------------------------------------
 
     def add_collection(self, record: Record) -> None:
@@ -320,7 +494,7 @@ class Store(ABC):
                 (record.id, record.created, record.previous, record.policy, record.mechanism, record.certificate,
                  record.metadata, record.key_hash, record.question),
             )  # fmt: skip
-            execute(self.sql.open_collection, (record.id,))
+            execute(self.sql.open_collection, (record.id, METADATA.decode(record.metadata).release_every))
 
     def collection(self, collection: str) -> Record | None:
         """Return the collection with this id, or None."""
@@ -408,14 +582,14 @@ def _decide(
             if receipt == submission.receipt
             else SubmissionResult("conflict")
         )
-    if state != "open":
+    if state != "open" or submission.late or submission.closed:
         return SubmissionResult("not-open")
     if spent:
         return SubmissionResult("token-spent")
     return SubmissionResult("accepted", len(submission.reports))
 
 
-def _page_bytes(pages: npt.NDArray[np.int64], page: int, size: int) -> bytes:
+def page_bytes(pages: npt.NDArray[np.int64], page: int, size: int) -> bytes:
     """Return a page as stored: little-endian integers, without those beyond the number of counts."""
     return pages[page, : min(PAGE, size - page * PAGE)].astype("<i8").tobytes()
 

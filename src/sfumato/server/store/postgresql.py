@@ -3,54 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from sfumato.errors import MissingExtra
 from sfumato.server.store.base import Store
+from sfumato.server.store.migrations import POSTGRESQL, Column, steps
 from sfumato.server.store.statements import Statements
 
 __all__ = ["PostgreSQLStore"]
 
 #: Seconds after which a server that does not respond counts as unavailable.
 _TIMEOUT = 10
+#: Maximum bytes of a table that is rewritten to erase deleted rows; bounds how long submissions wait.
+_MOST_REWRITTEN = 2**26
 #: Key of the advisory lock; any number that other applications do not use.
 _LOCK = 0x5F0A70
-
-
-MIGRATIONS: tuple[tuple[str, ...], ...] = (
-    (
-        """CREATE TABLE collections (
-            number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id TEXT NOT NULL UNIQUE,
-            created BIGINT NOT NULL, previous TEXT REFERENCES collections (id),
-            policy TEXT NOT NULL, mechanism TEXT NOT NULL, certificate TEXT NOT NULL, about TEXT NOT NULL,
-            key_hash BYTEA)""",
-        """CREATE TABLE progress (
-            collection TEXT PRIMARY KEY REFERENCES collections (id), state TEXT NOT NULL,
-            reports BIGINT NOT NULL, batches BIGINT NOT NULL)""",
-        """CREATE TABLE counts (
-            collection TEXT NOT NULL, page BIGINT NOT NULL, counts BYTEA NOT NULL,
-            PRIMARY KEY (collection, page))""",
-        """CREATE TABLE batches (
-            batch BYTEA PRIMARY KEY, receipt BYTEA NOT NULL)""",
-        "CREATE TABLE recent (number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, records BYTEA NOT NULL)",
-        """CREATE TABLE raw (
-            collection TEXT NOT NULL, day BIGINT NOT NULL, number BIGINT NOT NULL, mixed BIGINT NOT NULL,
-            reports BYTEA NOT NULL, PRIMARY KEY (collection, day, number))""",
-        "CREATE INDEX unmixed ON raw (day, collection, number) WHERE mixed = 0",
-        """CREATE TABLE tokens (
-            collection TEXT NOT NULL REFERENCES collections (id), token_hash BYTEA NOT NULL, spent BIGINT NOT NULL,
-            PRIMARY KEY (collection, token_hash))""",
-        "CREATE TABLE admins (token_hash BYTEA PRIMARY KEY, created BIGINT NOT NULL)",
-    ),
-    ("ALTER TABLE collections ADD COLUMN question TEXT",),
-)
 
 
 class PostgreSQLStore(Store):
     """A store in the database at ``url``."""
 
-    migrations = MIGRATIONS
+    migrations = steps(POSTGRESQL)
     begin = "BEGIN"
+    begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+    own_numbers = " OVERRIDING SYSTEM VALUE"
+    actions: ClassVar[dict[str, str]] = {
+        "read-only transaction": "PostgreSQL accepts no writes: connect to the primary server, or turn off "
+        "default_transaction_read_only",
+        'FATAL:  database "': "check the name of the database in --store, and that it accepts connections",
+        'FATAL:  role "': "check the name of the user in --store",
+        "does not exist": "the database does not have the tables of this release: check that --store is the database "
+        "of a collector, run `sfumato store upgrade`, or restore a backup",
+        "permission denied": "grant the role of the collector all rights on its tables",
+        "No space left": "free space on the disk of PostgreSQL",
+        "could not extend file": "free space on the disk of PostgreSQL",
+        "starting up": "wait until PostgreSQL has started",
+    }
+    erase_seconds = 3600.0
     hold = "SELECT state, batches FROM progress WHERE collection = %s FOR UPDATE"
     sql = Statements("%s")
 
@@ -79,7 +68,62 @@ class PostgreSQLStore(Store):
         return connection
 
     def is_unavailable(self, error: Exception) -> bool:
-        return isinstance(error, (self._psycopg.OperationalError, self._psycopg.InterfaceError))
+        errors = self._psycopg.errors
+        kinds = (
+            self._psycopg.OperationalError,
+            self._psycopg.InterfaceError,
+            errors.ReadOnlySqlTransaction,
+            errors.UndefinedTable,
+            errors.UndefinedColumn,
+            errors.InsufficientPrivilege,
+            errors.DataCorrupted,
+            errors.IndexCorrupted,
+        )
+        return isinstance(error, kinds)
+
+    def restart_numbers(self, execute: Callable[..., Any]) -> None:
+        rows = execute(
+            "SELECT table_name FROM information_schema.columns WHERE table_schema = current_schema() "
+            "AND column_name = 'number' AND is_identity = 'YES'"
+        ).fetchall()
+        for (table,) in rows:
+            execute(
+                f"SELECT setval(pg_get_serial_sequence('{table}', 'number'), "
+                f"(SELECT COALESCE(MAX(number), 0) + 1 FROM {table}), false)"
+            )
+
+    def room(self) -> tuple[int, int | None]:
+        with self._connected() as execute:
+            (size,) = execute("SELECT pg_database_size(current_database())").fetchone()
+        return int(size), None
 
     def hold_tables(self, execute: Callable[..., Any]) -> None:
         execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+
+    # -- traces of transactions --------------------------------------------------------------------------
+
+    def erase(self) -> bool:
+        """Rewrite the rows that show which transaction wrote them, and the tables with deleted versions of rows.
+
+        PostgreSQL records the transaction of each row (``xmin``), and keeps deleted versions and the order of writing
+        in a table. One transaction rewrites all spent tokens, and ``CLUSTER`` rewrites small tables in the order of
+        their keys. Larger tables are vacuumed only, which leaves the bytes of deleted rows in free space.
+        """
+        with self._transaction() as execute:
+            execute(self.sql.rewrite_tokens)
+        with self._connected() as execute:
+            for table in ("tokens", "counts", "progress", "raw"):
+                (size,) = execute("SELECT pg_total_relation_size(%s::regclass)", (table,)).fetchone()
+                rewritten = size <= _MOST_REWRITTEN
+                try:
+                    execute(f"CLUSTER {table} USING {table}_pkey" if rewritten else f"VACUUM {table}")
+                except self._psycopg.errors.LockNotAvailable:  # a backup reads the table
+                    return False
+        return True
+
+    def columns(self, execute: Callable[..., Any]) -> list[Column]:
+        rows = execute(
+            "SELECT table_name, column_name, data_type FROM information_schema.columns "
+            "WHERE table_schema = current_schema() ORDER BY table_name, ordinal_position"
+        ).fetchall()
+        return [Column.of(*row) for row in rows]

@@ -13,28 +13,42 @@ from sfumato.mechanisms import Mechanism
 
 __all__ = [
     "DIGEST_BYTES",
+    "FOLLOWING_STATES",
     "ID_BYTES",
     "METADATA",
     "RECEIPT_BYTES",
     "Days",
     "Description",
+    "Label",
     "Metadata",
+    "Moment",
     "Origins",
     "Outcome",
     "Progress",
     "Record",
+    "ReleaseEvery",
     "ResultsKind",
+    "Schedule",
     "State",
     "Submission",
     "SubmissionMode",
     "SubmissionResult",
     "Title",
+    "WaveCount",
+    "WaveDays",
+    "WaveNumber",
 ]
 
 #: Sizes in bytes of a stored batch id, a digest and a receipt.
 ID_BYTES, DIGEST_BYTES, RECEIPT_BYTES = 16, 16, 20
 
 State = Literal["open", "closed", "archived"]
+#: Allowed changes of state; an archived collection stays archived.
+FOLLOWING_STATES: dict[State, tuple[State, ...]] = {
+    "open": ("open", "closed"),
+    "closed": ("closed", "open", "archived"),
+    "archived": ("archived",),
+}
 #: Outcome of a submission: counted now, counted before, or the reason of its rejection.
 Outcome = Literal["accepted", "repeated", "conflict", "not-found", "not-open", "token-unknown", "token-spent"]
 
@@ -44,8 +58,49 @@ Description = Annotated[str, Meta(max_length=20_000)]
 Origin = Annotated[str, Meta(pattern=r"^(\*|https?://[A-Za-z0-9.:\[\]-]{1,250})$(?!\n)")]
 Origins = Annotated[list[Origin], Meta(max_length=100)]
 Days = Annotated[int, Meta(ge=0, le=36_500)]
+Label = Annotated[str, Meta(max_length=200)]
+Moment = Annotated[int, Meta(ge=0, le=2**40)]
 SubmissionMode = Literal["open", "key", "token"]
 ResultsKind = Literal["public", "admin"]
+WaveCount = Annotated[int, Meta(ge=1, le=400, description="Number of waves.")]
+WaveNumber = Annotated[int, Meta(ge=0, le=399, description="Number of a wave, from 0.")]
+WaveDays = Annotated[int, Meta(ge=1, le=366, description="Length of a wave in days.")]
+
+_DAY_SECONDS = 86_400
+
+
+class Schedule(Struct, frozen=True, forbid_unknown_fields=True):
+    """The waves of a collection that asks again."""
+
+    count: WaveCount
+    #: Length of a wave in days; None if an administrator opens each wave.
+    days: WaveDays | None
+    #: Start of the first wave, in seconds since 1970 (Unix time).
+    start: int
+    #: The wave that an administrator opened last, if there are no days.
+    opened: WaveNumber = 0
+
+    def position(self, now: float) -> int:
+        """Return the number of the wave at a time: negative before the first, at least ``count`` after the last."""
+        return self.opened if self.days is None else int((now - self.start) // (self.days * _DAY_SECONDS))
+
+    def current(self, now: float) -> int | None:
+        """Return the number of the current wave, or None before the first and after the last one."""
+        position = self.position(now)
+        return position if 0 <= position < self.count else None
+
+    def next(self, now: float) -> int | None:
+        """Return when the next wave starts or the last one ends; None if that is past or an administrator decides."""
+        if self.days is None or self.position(now) >= self.count:
+            return None
+        return self.start + max(self.position(now) + 1, 0) * self.days * _DAY_SECONDS
+
+    def accepts(self, wave: int, now: float) -> bool:
+        """Return whether reports of a wave are counted: during it, and during the next one if they come late."""
+        return 0 <= wave < self.count and self.position(now) - wave in (0, 1)
+
+
+ReleaseEvery = Annotated[int, Meta(ge=2, le=10**9, description="Least number of reports that are released together.")]
 
 
 class Metadata(Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,6 +113,24 @@ class Metadata(Struct, frozen=True, forbid_unknown_fields=True):
     listed: bool = True
     origins: Origins = []
     keep_days: Days | None = None
+    #: The waves of a collection that asks again; they do not change, except that an administrator may open the next.
+    waves: Schedule | None = None
+    #: Name for its owners, which participants do not see.
+    label: Label = ""
+    #: Unix times between which the collection accepts reports; None for no limit.
+    opens: Moment | None = None
+    closes: Moment | None = None
+    #: Least number of reports by which counts and results advance; it does not change. None shows each report at once.
+    release_every: ReleaseEvery | None = None
+
+    def state_at(self, state: State, now: float) -> State:
+        """Return the state at a time: an open collection is closed outside its dates."""
+        started = self.opens is None or now >= self.opens
+        return state if state != "open" or (started and not self.ended(now)) else "closed"
+
+    def ended(self, now: float) -> bool:
+        """Return whether the last date is over."""
+        return self.closes is not None and now >= self.closes
 
 
 #: Decoder of stored metadata.
@@ -112,6 +185,14 @@ class Submission(NamedTuple):
     token_hash: bytes | None
     #: Day of arrival, in days since 1970 (UTC).
     day: int
+    #: Number of the wave, if the collection asks again.
+    wave: int | None = None
+    #: Whether the wave accepts no more reports; a batch that was counted before still gets its receipt.
+    late: bool = False
+    #: Whether the dates of the collection exclude new reports; a batch that was counted before gets its receipt.
+    closed: bool = False
+    #: Number of reports that are released together, if the collection does not show each report at once.
+    release_every: int | None = None
 
 
 class SubmissionResult(NamedTuple):

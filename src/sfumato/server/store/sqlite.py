@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
-from sfumato.server.store.base import Execute, Store
+from sfumato.server.store.base import Execute, Store, Unavailable
+from sfumato.server.store.migrations import SQLITE, Column, columns_of_sqlite, steps
 from sfumato.server.store.records import ID_BYTES, RECEIPT_BYTES, Submission, SubmissionResult
 from sfumato.server.store.statements import Statements
 
@@ -89,8 +92,7 @@ class PendingBatchIds:
             self._last = number
         if len(self._known) >= self.gathered and not self._moving:
             records = b"".join(batch + receipt for batch, receipt in self._known.items())
-            order = np.argsort(np.frombuffer(records, _SORTED_BY)["begin"])
-            self._sorted, self._place = np.frombuffer(records, f"V{_RECORD}")[order].tobytes(), 0
+            self._sorted, self._place = _in_order(records), 0
             self._moving, self._known, self._bound = self._known, {}, self._last
         return arrived
 
@@ -105,11 +107,43 @@ class PendingBatchIds:
             execute("DELETE FROM recent WHERE number <= ?", (self._bound,))
             self._moving, self._sorted = {}, b""
 
+    def sort(self, execute: Execute) -> None:
+        """Merge the rows of the log into one row of sorted ids, so that their order of arrival is not stored.
+
+        Rows that are being moved stay separate from newer ones, because they are deleted together after the move.
+        """
+        self._read(execute)
+        bound = self._bound if self._moving else 0
+        for first, last in ((0, bound), (bound, self._last)):
+            rows = execute("SELECT records FROM recent WHERE number > ? AND number <= ?", (first, last)).fetchall()
+            if len(rows) > 1:
+                execute("DELETE FROM recent WHERE number > ? AND number <= ?", (first, last))
+                records = _in_order(b"".join(records for (records,) in rows))
+                execute("INSERT INTO recent (number, records) VALUES (?, ?)", (last, records))
+
+
+def _in_order(records: bytes) -> bytes:
+    """Return records sorted by their ids."""
+    order = np.argsort(np.frombuffer(records, _SORTED_BY)["begin"])
+    return np.frombuffer(records, f"V{_RECORD}")[order].tobytes()
+
 
 #: Seconds that a writer waits for the lock of another process, such as a backup or a second collector.
 _TIMEOUT = 10.0
 #: Number of prepared statements to cache; groups of different sizes have different statements.
 _STATEMENTS = 1000
+#: Seconds that erasing traces waits for readers of the write-ahead log; submissions wait meanwhile.
+_ERASE_TIMEOUT = 0.5
+#: Bytes of a block of the index of the write-ahead log.
+_INDEX_BLOCK = 2**15
+#: Size in bytes of the smallest store: one page.
+_SMALLEST = 4096
+#: Maximum pages of a store that a check of readiness reads completely.
+_MOST_CHECKED_PAGES = 2**10
+_GONE = (
+    "the file of the store was removed, replaced or cut while the collector ran; "
+    "stop the collector, and restore the file or a backup"
+)
 _SETTINGS = (
     "journal_mode = WAL",
     "synchronous = FULL",
@@ -121,48 +155,36 @@ _SETTINGS = (
 )
 
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (
-    (
-        """CREATE TABLE collections (
-            number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
-            created INTEGER NOT NULL, previous TEXT REFERENCES collections (id),
-            policy TEXT NOT NULL, mechanism TEXT NOT NULL, certificate TEXT NOT NULL, about TEXT NOT NULL,
-            key_hash BLOB)""",
-        """CREATE TABLE progress (
-            collection TEXT PRIMARY KEY REFERENCES collections (id), state TEXT NOT NULL,
-            reports INTEGER NOT NULL, batches INTEGER NOT NULL)""",
-        """CREATE TABLE counts (
-            collection TEXT NOT NULL, page INTEGER NOT NULL, counts BLOB NOT NULL,
-            PRIMARY KEY (collection, page))""",
-        """CREATE TABLE batches (
-            batch BLOB PRIMARY KEY, receipt BLOB NOT NULL) WITHOUT ROWID""",
-        "CREATE TABLE recent (number INTEGER PRIMARY KEY AUTOINCREMENT, records BLOB NOT NULL)",
-        """CREATE TABLE raw (
-            collection TEXT NOT NULL, day INTEGER NOT NULL, number INTEGER NOT NULL, mixed INTEGER NOT NULL,
-            reports BLOB NOT NULL, PRIMARY KEY (collection, day, number)) WITHOUT ROWID""",
-        "CREATE INDEX unmixed ON raw (day, collection, number) WHERE mixed = 0",
-        """CREATE TABLE tokens (
-            collection TEXT NOT NULL REFERENCES collections (id), token_hash BLOB NOT NULL, spent INTEGER NOT NULL,
-            PRIMARY KEY (collection, token_hash))""",
-        "CREATE TABLE admins (token_hash BLOB PRIMARY KEY, created INTEGER NOT NULL)",
-    ),
-    ("ALTER TABLE collections ADD COLUMN question TEXT",),
-)
-
-
 class SQLiteStore(Store):
-    """A store in the file at ``path``; with ``create``, the file is created if it is missing."""
+    """A store in the file at ``path``; with ``create``, the file is created if it is missing.
 
-    migrations = MIGRATIONS
+    Unless ``marked`` is false, a file next to it records that a store exists there.
+    """
+
+    migrations = steps(SQLITE)
     begin = "BEGIN IMMEDIATE"
+    actions: ClassVar[dict[str, str]] = {
+        "malformed": "stop the collector, run `sfumato store check`, and restore a backup",
+        "not a database": "check that --store is the database of a collector; if it is, stop the collector, run "
+        "`sfumato store check`, and restore a backup",
+        "disk is full": "free space on the disk of the store",
+        "readonly": "let the user of the service write the file and its folder",
+        "no such": "the tables are not those of this release: run `sfumato store upgrade`, or restore a backup",
+        "unable to open": "check that the file exists, and that the user of the service may write it and its folder",
+        "locked": "end the other process that writes the store",
+    }
     hold = "SELECT state, batches FROM progress WHERE collection = ?"  # BEGIN IMMEDIATE already excludes other writers
     sql = Statements("?")
 
-    def __init__(self, path: str, *, create: bool) -> None:
+    def __init__(self, path: str, *, create: bool, marked: bool = True) -> None:
         super().__init__()
+        self._marked = marked
         self.path = path
         self._name = f"{Path(path).absolute().as_uri()}?mode=rw"
+        self._real_path = os.path.realpath(path)
+        self._file: tuple[int, int] | None = None  # device and inode, once known
         if create:
+            _check_marker(self._real_path)
             _make(path)
 
     def connect(self) -> sqlite3.Connection:
@@ -180,19 +202,81 @@ class SQLiteStore(Store):
         except BaseException:  # the file may not be a database
             connection.close()
             raise
+        if self._file is None:
+            self._file = _file_key(Path(self._real_path).stat())
         return connection
 
     def is_unavailable(self, error: Exception) -> bool:
-        return isinstance(error, sqlite3.OperationalError)
+        # A damaged file raises DatabaseError itself; its other subclasses are errors of this program.
+        return isinstance(error, sqlite3.OperationalError) or type(error) is sqlite3.DatabaseError
+
+    # -- the file ----------------------------------------------------------------------------------------
+
+    def room(self) -> tuple[int, int | None]:
+        files = [Path(f"{self._real_path}{end}") for end in ("", "-wal", "-shm")]
+        size = sum(file.stat().st_size for file in files if file.exists())
+        return size, shutil.disk_usage(Path(self._real_path).parent).free
+
+    def _check_file(self) -> None:
+        """Raise Unavailable if the file was removed, replaced or cut while connections to it were open.
+
+        SQLite keeps writing to a removed file, and a commit to it succeeds. Such a commit must not be acknowledged.
+        """
+        try:
+            status = Path(self._real_path).stat()
+        except OSError:
+            status = None
+        if self._file is None and (status is None or status.st_size < _SMALLEST):
+            raise Unavailable(f"there is no store at {self.path}")
+        if status is None or status.st_size < _SMALLEST or (self._file and self._file != _file_key(status)):
+            self.close()
+            raise Unavailable(_GONE)
+        self._file = _file_key(status)
+
+    def check_schema(self) -> None:
+        self._check_file()
+        super().check_schema()
+
+    def check_damage(self, *, thorough: bool = False) -> None:
+        """Raise Unavailable if the file is gone or damaged; read it with a new connection, which caches nothing.
+
+        A small file is read completely, a larger one only with ``thorough``.
+        """
+        self._check_file()
+        super().check_damage()
+        try:
+            with contextlib.closing(self.connect()) as connection:
+                (pages,) = connection.execute("PRAGMA page_count").fetchone()
+                row = connection.execute(self.sql.identity).fetchone()
+                complete = thorough or pages <= _MOST_CHECKED_PAGES
+                faults = connection.execute("PRAGMA quick_check(1)").fetchone() if complete else ("ok",)
+        except sqlite3.Error as error:
+            raise self.unavailable(error) from error
+        if row is None or row[0] != self._identity or faults != ("ok",):
+            raise Unavailable(f"the file of the store is damaged; {self.actions['malformed']}")
+
+    def migrate(self) -> None:
+        super().migrate()
+        if not self._marked:
+            return
+        with contextlib.suppress(OSError):  # the folder may allow no other files
+            descriptor = os.open(_marker(self._real_path), os.O_CREAT | os.O_WRONLY, 0o600)
+            os.close(descriptor)
 
     def hold_tables(self, execute: Execute) -> None:
         pass  # BEGIN IMMEDIATE already excludes other writers
+
+    def columns(self, execute: Execute) -> list[Column]:
+        return columns_of_sqlite(execute)
 
     # -- batch ids, cached per thread ------------------------------------------------------------------------
 
     def commit(self, group: Sequence[Submission]) -> list[SubmissionResult]:
         try:
-            return super().commit(group)
+            self._check_file()
+            results = super().commit(group)
+            self._check_file()  # the file may have been removed meanwhile
+            return results
         except BaseException:
             self._local.pending_batch_ids = None  # the cache may contain ids of the transaction that was rolled back
             raise
@@ -205,6 +289,82 @@ class SQLiteStore(Store):
 
     def write_batches(self, execute: Execute, records: Sequence[bytes]) -> None:
         self._local.pending_batch_ids.add(execute, records)
+
+    # -- traces of transactions --------------------------------------------------------------------------
+
+    def erase(self) -> bool:
+        """Sort the pending batch ids, then empty the write-ahead log and its index.
+
+        The log holds every version of a page. Two versions show which report a transaction counted, and which token it
+        spent. SQLite does not empty the log by itself while the store is in use.
+        """
+        try:
+            with self._transaction() as execute:
+                self.known_batches(execute, ())
+                self._local.pending_batch_ids.sort(execute)
+        except BaseException:
+            self._local.pending_batch_ids = None
+            raise
+        with self._connected() as execute:
+            execute(f"PRAGMA busy_timeout = {1000 * _ERASE_TIMEOUT:.0f}")  # other writers wait meanwhile
+            try:
+                (busy, _, _) = execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            finally:
+                execute(f"PRAGMA busy_timeout = {1000 * _TIMEOUT:.0f}")
+        if not busy:
+            self._erase_index()
+        return not busy
+
+    def _erase_index(self) -> None:
+        """Erase the page numbers of earlier transactions from the index of the log (``-shm``).
+
+        While the log is empty, no connection reads the index, and a write lock keeps it empty. SQLite clears the first
+        block of the index with the first page that is written to the log, and others only when they are used again.
+        """
+        with self._transaction() as execute:
+            with contextlib.suppress(FileNotFoundError):
+                if os.name == "posix" and not Path(f"{self._real_path}-wal").stat().st_size:
+                    index = _index_file(f"{self._real_path}-shm")
+                    length = os.fstat(index).st_size - _INDEX_BLOCK
+                    if length > 0:
+                        os.pwrite(index, bytes(length), _INDEX_BLOCK)
+            execute(self.sql.touch)
+
+
+#: Open descriptors of index files, by device and inode.
+_INDEX_FILES: dict[tuple[int, int], int] = {}
+
+
+def _index_file(path: str) -> int:
+    """Return a descriptor of an index file, which stays open.
+
+    Closing it would release the locks of every connection in this process.
+    """
+    status = Path(path).stat()
+    key = (status.st_dev, status.st_ino)
+    if key not in _INDEX_FILES:
+        _INDEX_FILES[key] = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    return _INDEX_FILES[key]
+
+
+def _file_key(status: os.stat_result) -> tuple[int, int]:
+    """Return what identifies a file: its device and inode."""
+    return status.st_dev, status.st_ino
+
+
+def _marker(path: str) -> Path:
+    """Return the file next to a store that records that the store existed."""
+    return Path(f"{path}.exists")
+
+
+def _check_marker(path: str) -> None:
+    """Raise Unavailable if a store existed at a path and is missing now; an empty store would hide the loss."""
+    file = Path(path)
+    if _marker(path).exists() and (not file.exists() or file.stat().st_size < _SMALLEST):
+        raise Unavailable(
+            f"a store existed at {path}, and its file is missing or empty. Restore the file or a backup. To begin with "
+            f"an empty store instead, delete {_marker(path)}"
+        )
 
 
 def _make(path: str) -> None:

@@ -5,20 +5,29 @@ table        contents
 ===========  =======================================================================================================
 collections  the constant parts of a collection, such as its question, and its metadata (column ``about``)
 progress     the state of a collection, and its numbers of reports and batches; a transaction that counts locks the row
-counts       the counts of a collection, in pages; pages with only zeros have no row
+released     a copy of the counts as of the last release, for collections that release reports in groups
+counts       the counts of a collection, in pages; pages with only zeros have no row; the pages of a
+             wave follow those of the wave before
 batches      a hash of every counted batch id, and its receipt: a digest of the payload and the number of reports
 recent       new batch ids with their receipts, one row per transaction, moved to ``batches`` later (SQLite only)
 raw          stored reports as binary batches, by day of arrival; the reports of one transaction are shuffled, and later
              those of one day (column ``mixed``)
 tokens       hashes of one-time tokens; the report that a token was spent on is not recorded
 admins       hashes of admin tokens
+identity     one row: a random id of the store, and the last day on which old reports were deleted
+roles        hashes of tokens of authors, owners and readers, with their collection and expiry (``management``)
+changes      the log: who changed what and when; nothing about participants
+migrations   the steps that the store has run, with their digests
 ===========  =======================================================================================================
 
-Statements that differ between databases (types, locks) are in ``sqlite`` and ``postgresql``. The statements here differ
+The statements that create the tables are in ``migrations``. Statements that differ between databases (locks, batch ids)
+are in ``sqlite`` and ``postgresql``. The statements here differ
 only in the mark of a parameter.
 """
 
 from __future__ import annotations
+
+from sfumato.server.store.migrations import CREATE_MIGRATIONS
 
 __all__ = ["Statements"]
 
@@ -31,17 +40,26 @@ class Statements:
     """
 
     def __init__(self, mark: str) -> None:
-        self._mark = mark
+        self.mark = self._mark = mark
         # -- migrations
-        self.create_migrations = "CREATE TABLE IF NOT EXISTS migrations (step INTEGER PRIMARY KEY)"
+        self.create_migrations = CREATE_MIGRATIONS
         self.count_migrations = "SELECT COUNT(*) FROM migrations"
-        self.add_migration = f"INSERT INTO migrations VALUES ({mark})"
-        self.touch = "UPDATE migrations SET step = step"
+        self.add_migration = f"INSERT INTO migrations (step) VALUES ({mark})"
+        self.migrations = "SELECT step, digest FROM migrations ORDER BY step"
+        self.record_digest = f"UPDATE migrations SET digest = {mark} WHERE step = {mark}"
+        # -- identity
+        self.identity = "SELECT id, last_day FROM identity"
+        self.add_identity = f"INSERT INTO identity VALUES ({mark}, NULL, 0)"
+        self.change_last_day = f"UPDATE identity SET last_day = {mark}"
+        # The value must change, because SQLite does not write an unchanged page.
+        self.touch = "UPDATE identity SET touched = 1 - touched"
         # -- counting
         self.batches_in = "SELECT batch, receipt FROM batches WHERE batch"
         self.insert_batches = "INSERT INTO batches VALUES"
         self.tokens_in = f"SELECT token_hash, spent FROM tokens WHERE collection = {mark} AND token_hash"
         self.spend_tokens_in = f"UPDATE tokens SET spent = 1 WHERE collection = {mark} AND token_hash"
+        # 2 marks tokens whose rows were rewritten by one transaction (PostgreSQL).
+        self.rewrite_tokens = "UPDATE tokens SET spent = 2 WHERE spent = 1"
         self.pages_in = f"SELECT page, counts FROM counts WHERE collection = {mark} AND page"
         self.insert_pages = "INSERT INTO counts VALUES"
         self.or_replace_page = " ON CONFLICT (collection, page) DO UPDATE SET counts = excluded.counts"
@@ -53,6 +71,19 @@ class Statements:
             "SELECT progress.reports, counts.page, counts.counts FROM progress "
             f"LEFT JOIN counts ON counts.collection = progress.collection WHERE progress.collection = {mark}"
         )
+        self.released_counts = (
+            "SELECT progress.released_reports, released.page, released.counts FROM progress "
+            f"LEFT JOIN released ON released.collection = progress.collection WHERE progress.collection = {mark}"
+        )
+        self.release = (
+            "UPDATE progress SET released_reports = reports, released_batches = batches "
+            f"WHERE collection = {mark} AND reports - released_reports >= release_every"
+        )
+        self.forget_released = f"DELETE FROM released WHERE collection = {mark}"
+        self.copy_counts = (
+            f"INSERT INTO released SELECT collection, page, counts FROM counts WHERE collection = {mark} ORDER BY page"
+        )
+        self.wave_pages = f"SELECT page, counts FROM counts WHERE collection = {mark} ORDER BY page"
         # -- stored reports
         self.insert_reports = "INSERT INTO raw VALUES"
         self.forget_reports = (
@@ -73,17 +104,24 @@ class Statements:
             "(id, created, previous, policy, mechanism, certificate, about, key_hash, question) "
             f"VALUES {self._row(9)}"
         )
-        self.open_collection = f"INSERT INTO progress VALUES ({mark}, 'open', 0, 0)"
+        self.open_collection = (
+            "INSERT INTO progress (collection, state, reports, batches, release_every) "
+            f"VALUES ({mark}, 'open', 0, 0, {mark})"
+        )
         self.collection = (
             "SELECT id, number, created, previous, policy, mechanism, certificate, about, key_hash, question "
             f"FROM collections WHERE id = {mark}"
         )
+        # What may be shown: with release_every, the numbers of the last release.
+        numbers = ", ".join(
+            f"CASE WHEN release_every IS NULL THEN {name} ELSE released_{name} END" for name in ("reports", "batches")
+        )
         self.progress = (
-            "SELECT state, reports, batches, about, key_hash FROM progress JOIN collections ON id = collection "
+            f"SELECT state, {numbers}, about, key_hash FROM progress JOIN collections ON id = collection "
             f"WHERE collection = {mark}"
         )
         self.collections = (
-            "SELECT number, id, about, state, reports, batches FROM collections "
+            f"SELECT number, id, about, state, {numbers} FROM collections "
             f"JOIN progress ON collection = id WHERE number > {mark} ORDER BY number LIMIT {mark}"
         )
         self.metadata = f"SELECT about FROM collections WHERE id = {mark}"

@@ -1,0 +1,248 @@
+"""Roles, the log, dates, fixed wording, undo, copies and deletion of collections."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.cli import main
+from sfumato.server.api.tokens import token_hash
+from sfumato.server.store import management, open_store
+from support.collectors import POLICY, Postgres, Served, new_author, served, until
+
+pytestmark = pytest.mark.component
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def collector(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, postgres: Postgres
+) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("management")
+    url = f"sqlite:///{folder}/collect.db" if request.param == "sqlite" else postgres.new_database()
+    with served(url) as running:
+        yield running
+
+
+def create(collector: Served, token: str, **metadata: Any) -> str:
+    document = {"title": "Which illness?", "policy": POLICY.to_dict(), "mechanism": "rr", **metadata}
+    response = collector.ask("POST", "/v1/collections", document, token)
+    assert response.status == 201, response.body
+    return str(response.json["collection"]["id"])
+
+
+def actions(collector: Served, name: str, token: str) -> list[str]:
+    entries = collector.ask("GET", f"/v1/collections/{name}/log", token=token).json["entries"]
+    return [entry["action"] for entry in reversed(entries)]
+
+
+def test_an_author_owns_what_they_create_and_nothing_else(collector: Served) -> None:
+    mine, others = new_author(collector), new_author(collector)
+    name = create(collector, mine)
+    path = f"/v1/collections/{name}"
+    assert collector.ask("GET", path).json["submission"] == "token"  # not open to everyone by default
+    assert collector.ask("PATCH", path, {"state": "closed"}, others).reason == "unauthorized"
+    assert collector.ask("PATCH", path, {"state": "closed"}, mine).json["state"] == "closed"
+    assert collector.ask("PATCH", path, {"state": "open"}, collector.admin).json["state"] == "open"
+    assert collector.ask("POST", f"{path}/tokens", {"count": 3}, others).reason == "unauthorized"
+    assert len(collector.ask("POST", f"{path}/tokens", {"count": 3}, mine).json["tokens"]) == 3
+    listed = collector.ask("GET", "/v1/mine", token=mine).json
+    assert (listed["role"], [one["id"] for one in listed["collections"]]) == ("author", [name])
+    assert collector.ask("GET", "/v1/mine", token=others).json["collections"] == []
+    assert name in [one["id"] for one in collector.ask("GET", "/v1/mine", token=collector.admin).json["collections"]]
+    assert collector.ask("GET", "/v1/mine", token="sfu_unknown").reason == "unauthorized"
+    assert collector.ask("GET", "/v1/mine").reason == "unauthorized"
+    assert actions(collector, name, mine) == ["create", "change", "change", "tokens"]
+    assert collector.ask("GET", f"{path}/log").reason == "unauthorized"
+
+
+def test_tokens_of_owners_and_readers_expire_and_are_revoked(collector: Served) -> None:
+    mine = new_author(collector)
+    name = create(collector, mine, results="admin")
+    path, results = f"/v1/collections/{name}", f"/v1/collections/{name}/aggregate"
+    tokens = {}
+    for role in ("owner", "reader"):
+        created = collector.ask("POST", f"{path}/roles", {"role": role, "name": "Bob", "days": 7}, mine)
+        assert created.status == 201
+        tokens[role] = created.json["token"]
+        assert created.json["grant"]["expires"] - created.json["grant"]["created"] == 7 * 86_400
+    assert [collector.ask("GET", results, token=token).status for token in tokens.values()] == [200, 200]
+    assert collector.ask("GET", results).reason == "unauthorized"
+    assert collector.ask("PATCH", path, {"label": "ours"}, tokens["reader"]).reason == "unauthorized"
+    assert collector.ask("PATCH", path, {"label": "ours"}, tokens["owner"]).status == 200
+    assert collector.ask("GET", "/v1/mine", token=tokens["reader"]).json["role"] == "reader"
+    roles = collector.ask("GET", f"{path}/roles", token=mine).json["roles"]
+    assert sorted(row["role"] for row in roles) == ["owner", "owner", "reader"]
+    assert all(token not in str(roles) for token in tokens.values())
+    (reader,) = [row["fingerprint"] for row in roles if row["role"] == "reader"]
+    assert collector.ask("POST", f"{path}/roles/revoke", {"fingerprint": reader}, tokens["owner"]).json["revoked"]
+    assert collector.ask("GET", results, token=tokens["reader"]).reason == "unauthorized"
+    assert collector.app is not None
+    now = collector.app.collector.now
+    collector.app.collector.now = lambda: now() + 8 * 86_400
+    try:
+        assert collector.ask("GET", results, token=tokens["owner"]).reason == "unauthorized"
+        assert collector.ask("GET", results, token=mine).status == 200
+    finally:
+        collector.app.collector.now = now
+    assert collector.ask("GET", "/v1/mine", token=new_author(collector, days=-1)).reason == "unauthorized"
+
+
+def test_the_wording_is_fixed_once_a_collection_has_opened(collector: Served) -> None:
+    mine = new_author(collector)
+    name = create(collector, mine)
+    path = f"/v1/collections/{name}"
+    before = collector.ask("GET", path).json
+    for change in ({"title": "Another?"}, {"description": "More."}, {"opens": int(time.time()) + 1000}):
+        assert collector.ask("PATCH", path, change, mine).reason == "conflict"
+    assert collector.ask("PATCH", path, {"title": before["title"], "label": "spring"}, mine).status == 200
+    assert collector.ask("GET", path).json["wording_hash"] == before["wording_hash"]
+    later = create(collector, mine, opens=int(time.time()) + 1000)
+    early = collector.ask("GET", f"/v1/collections/{later}").json
+    assert early["state"] == "closed"
+    changed = collector.ask("PATCH", f"/v1/collections/{later}", {"title": "Better?", "opens": None}, mine).json
+    assert (changed["title"], changed["state"]) == ("Better?", "open")
+    assert changed["wording_hash"] != early["wording_hash"]
+    assert collector.ask("PATCH", f"/v1/collections/{later}", {"title": "Worse?"}, mine).reason == "conflict"
+
+
+def test_reports_are_accepted_between_the_dates(collector: Served) -> None:
+    now = int(time.time())
+    name, mechanism, _ = collector.create(mechanism="rr", closes=now + 1000)
+    path = f"/v1/collections/{name}"
+    reports = np.zeros(5, np.uint8)
+    assert collector.send(name, mechanism, reports, "in-good-time").status == 200
+    assert collector.as_admin("PATCH", path, {"closes": now - 1}).json["state"] == "closed"
+    until(lambda: collector.send(name, mechanism, reports, f"too-late-{time.time_ns()}").reason == "not-open")
+    assert collector.send(name, mechanism, reports, "in-good-time").status == 200  # its receipt may have been lost
+    extended = collector.as_admin("PATCH", path, {"closes": now + 2000}).json
+    assert (extended["state"], extended["closes"]) == ("open", now + 2000)
+    assert collector.send(name, mechanism, reports, "in-time-again").status == 200
+    assert collector.as_admin("PATCH", path, {"opens": now + 5, "closes": now}).reason == "invalid"
+
+
+def test_a_flood_of_one_day_is_noticed_and_undone(collector: Served) -> None:
+    name, mechanism, _ = collector.create(mechanism="rr")
+    path = f"/v1/collections/{name}"
+    honest = sf.privatize(mechanism, ["flu", "none", "none"] * 500, sf.InsecureSeeded(5))
+    assert collector.app is not None
+    running = collector.app.collector
+    now = running.now
+    try:
+        running.now = lambda: 86_400.0 * 20_000
+        assert collector.send(name, mechanism, honest, "honest-reports").status == 200
+        before = collector.aggregate(name)
+        running.now = lambda: 86_400.0 * 20_001
+        forged = np.full(4000, 2, np.uint8)
+        assert collector.send(name, mechanism, forged, "forged-reports").status == 200
+        assert collector.send(name, mechanism, honest[:10], "honest-but-late").status == 200
+    finally:
+        running.now = now
+    days = collector.as_admin("GET", f"{path}/days").json
+    assert [(row["day"], row["reports"], row["alarm"]) for row in days["days"]] == [
+        ("2024-10-04", 1500, False),
+        ("2024-10-05", 4010, True),
+    ]
+    assert (days["reports"], days["alarm"]) == (5510, True)
+    assert "may be forged" in collector.ask("GET", f"{path}/estimate").json["warnings"][0]
+    assert collector.ask("POST", f"{path}/undo", {"day": "2024-10-05"}).reason == "unauthorized"
+    for day in ("2024-10-06", "yesterday"):
+        assert collector.as_admin("POST", f"{path}/undo", {"day": day}).reason == "invalid"
+    assert collector.as_admin("POST", f"{path}/undo", {"day": "2024-10-05"}).json == {
+        "day": "2024-10-05",
+        "reports": 4010,
+    }
+    assert collector.aggregate(name) == before
+    assert "forged" not in str(collector.ask("GET", f"{path}/estimate").json["warnings"])
+    # Neither the forged batch nor a cached estimate comes back.
+    assert collector.send(name, mechanism, forged, "forged-reports").status == 200
+    assert collector.aggregate(name) == before
+    assert collector.send(name, mechanism, honest[:10], "small-day").status == 200
+    small = next(row["day"] for row in collector.as_admin("GET", f"{path}/days").json["days"] if row["reports"] == 10)
+    assert (
+        "reveal single reports" in collector.as_admin("POST", f"{path}/undo", {"day": small}).json["error"]["message"]
+    )
+    entry = collector.as_admin("GET", f"{path}/log").json["entries"][0]
+    assert (entry["action"], entry["what"]) == ("undo", {"day": "2024-10-05", "reports": "4010"})
+
+
+def test_a_copy_asks_the_same_and_a_deleted_collection_leaves_its_log(collector: Served) -> None:
+    mine = new_author(collector)
+    name = create(collector, mine, submission="key", description="In the last year.", keep_days=30)
+    path = f"/v1/collections/{name}"
+    original = collector.ask("GET", path).json
+    copy = collector.ask("POST", f"{path}/copies", {"title": "Again: which illness?"}, mine)
+    assert copy.status == 201
+    assert copy.json["key"].startswith("sfk_")
+    for field in ("mechanism_hash", "policy_hash", "description", "keep_days", "submission"):
+        assert copy.json["collection"][field] == original[field]
+    next_version = create(collector, collector.admin, previous=name)
+    assert collector.ask("DELETE", path, token=mine).reason == "not-open"
+    assert collector.ask("PATCH", path, {"state": "closed"}, mine).status == 200
+    assert collector.ask("DELETE", path).reason == "unauthorized"
+    assert collector.ask("DELETE", path, token=mine).json == {"id": name, "deleted": True}
+    assert collector.ask("GET", path).reason == "not-found"
+    assert collector.ask("GET", f"/v1/collections/{next_version}").json["previous"] is None
+    assert [one["id"] for one in collector.ask("GET", "/v1/mine", token=mine).json["collections"]] == [
+        copy.json["collection"]["id"]
+    ]
+    store = open_store(collector.store_url)
+    with store.connected() as execute:
+        for table in ("counts", "raw", "tokens", "roles", "progress"):
+            (rows,) = execute(f"SELECT COUNT(*) FROM {table} WHERE collection = '{name}'").fetchone()
+            assert rows == 0
+    assert [change.action for change in management.changes(store, name)] == ["delete", "change", "create"]
+    store.close()
+
+
+def test_used_tokens_are_counted(collector: Served) -> None:
+    name, mechanism, _ = collector.create(mechanism="rr", submission="token")
+    tokens = collector.as_admin("POST", f"/v1/collections/{name}/tokens", {"count": 4}).json["tokens"]
+    assert collector.send(name, mechanism, np.zeros(1, np.uint8), "with-a-token", tokens[0]).status == 200
+    assert collector.as_admin("GET", f"/v1/collections/{name}/tokens").json == {"issued": 4, "used": 1}
+    (row,) = [one for one in collector.as_admin("GET", "/v1/mine").json["collections"] if one["id"] == name]
+    assert (row["issued"], row["used"], row["role"]) == (4, 1, "admin")
+
+
+def test_the_command_line_manages_collections(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = f"sqlite:///{tmp_path}/collect.db"
+    store = ["--store", url]
+    with served(url) as collector:
+        name, mechanism, _ = collector.create(mechanism="rr")
+        assert collector.send(name, mechanism, np.zeros(150, np.uint8), "many-reports").status == 200
+        day = collector.as_admin("GET", f"/v1/collections/{name}/days").json["days"][0]["day"]
+        assert main(["collections", "undo", name, "2001-01-01", *store]) == 2
+        assert "at least 100 stored reports" in capsys.readouterr().err
+        assert main(["collections", "undo", name, day, *store]) == 0
+        assert collector.aggregate(name).n == 0
+        assert main(["collections", "extend", name, "2100-01-31", *store]) == 0
+        assert collector.ask("GET", f"/v1/collections/{name}").json["closes"] == 4_105_036_800
+        assert main(["collections", "author", "Ada", "--days", "30", *store]) == 0
+        token = capsys.readouterr().out.partition("not shown again): ")[2].split()[0]
+        assert collector.ask("GET", "/v1/mine", token=token).json["role"] == "author"
+        (fingerprint,) = [token_hash(token).hex()[:8]]
+        owned = create(collector, token)
+        (role,) = collector.ask("GET", f"/v1/collections/{owned}/roles", token=token).json["roles"]
+        assert role["expires"] == collector.ask("GET", "/v1/mine", token=token).json["expires"] is not None
+        assert main(["collections", "author", "--revoke", fingerprint, *store]) == 0
+        assert collector.ask("GET", "/v1/mine", token=token).reason == "unauthorized"
+        # The token is also the owner of what the author opened: revoking it ends that role, too.
+        assert collector.ask("PATCH", f"/v1/collections/{owned}", {"state": "closed"}, token).reason == "unauthorized"
+        assert main(["collections", "state", owned, "closed", *store]) == 0
+        assert main(["collections", "delete", owned, "--yes", *store]) == 0
+        capsys.readouterr()
+        assert main(["collections", "delete", name, "--yes", *store]) == 2
+        assert "be closed before" in capsys.readouterr().err
+        assert main(["collections", "state", name, "closed", *store]) == 0
+        assert main(["collections", "delete", name, "--yes", *store]) == 0
+        assert main(["collections", "log", name, "--json", *store]) == 0
+        entries = json.loads(capsys.readouterr().out.partition("deleted\n")[2])["entries"]
+        assert [entry["action"] for entry in entries] == ["delete", "change", "change", "undo", "create"]
+        assert main(["collections", "list", "--json", *store]) == 0
+        assert json.loads(capsys.readouterr().out) == {"collections": []}

@@ -1,0 +1,225 @@
+"""A collector that cannot count says so: it acknowledges nothing, is not ready, and names what to do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sfumato.cli import main
+from sfumato.server.store import open_store
+from sfumato.server.store.base import Unavailable
+from sfumato.server.store.postgresql import PostgreSQLStore
+from support.collectors import Postgres, Served, ServeProcess, served, until
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every probe check."""
+    monkeypatch.setattr("sfumato.server.jobs.readiness._FRESH_SECONDS", 0.0)
+
+
+def not_ready(collector: Served, *words: str) -> None:
+    response = collector.ask("GET", "/readyz")
+    assert response.status == 503
+    message = response.json["error"]["message"]
+    assert all(word in message for word in words), message
+
+
+def test_the_metrics_state_readiness_without_a_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.server.api.collector._CHECK_SECONDS", 0.05)
+    path = tmp_path / "collect.db"
+
+    def states(value: float) -> bool:
+        return f"sfumato_ready {value}" in collector.ask("GET", "/metrics").body.decode().splitlines()
+
+    with served(f"sqlite:///{path}") as collector:
+        until(lambda: states(1.0))
+        remove(path)
+        until(lambda: states(0.0))
+
+
+# -- a store that is gone ------------------------------------------------------------------------------------
+
+
+def remove(path: Path) -> None:
+    for file in path.parent.glob("collect.db*"):
+        if file.suffix != ".exists":
+            file.unlink()
+
+
+def remove_main_file(path: Path) -> None:
+    path.unlink()
+
+
+def cut(path: Path) -> None:
+    os.truncate(path, 0)
+
+
+def replace(path: Path) -> None:
+    shutil.copy(path, path.with_name("copy.db"))
+    path.with_name("copy.db").rename(path)
+
+
+@pytest.mark.parametrize("lose", [remove, remove_main_file, cut, replace])
+def test_no_receipt_for_a_store_that_is_gone(tmp_path: Path, lose: Any) -> None:
+    path = tmp_path / "collect.db"
+    with served(f"sqlite:///{path}") as collector:
+        name, mechanism, _ = collector.create()
+        assert collector.send(name, mechanism, [1], "while-it-is-there").status == 200
+        assert collector.ask("GET", "/readyz").status == 200
+        lose(path)
+        answers = [collector.send(name, mechanism, [1], f"when-gone-{number}") for number in range(21)]
+        assert [answer.reason for answer in answers] == ["unavailable"] * 21
+        not_ready(collector, "removed, replaced or cut", "restore")
+        assert "sfumato_ready 0.0" in collector.ask("GET", "/metrics").body.decode().splitlines()
+
+
+@pytest.mark.parametrize("lose", [remove, cut])
+def test_no_empty_store_is_made_where_one_was(tmp_path: Path, lose: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "collect.db"
+    open_store(f"sqlite:///{path}").close_all()
+    lose(path)
+    with pytest.raises(Unavailable, match="a store existed at"):
+        open_store(f"sqlite:///{path}")
+    assert main(["serve", "--store", f"sqlite:///{path}", "--port", "0"]) == 2
+    assert "delete" in capsys.readouterr().err
+    assert not path.exists() or path.stat().st_size == 0
+    path.with_name("collect.db.exists").unlink()  # deliberately
+    open_store(f"sqlite:///{path}").close_all()
+
+
+# -- stores that cannot count --------------------------------------------------------------------------------
+
+
+def test_a_damaged_store_is_not_ready(tmp_path: Path) -> None:
+    path = tmp_path / "collect.db"
+    with served(f"sqlite:///{path}") as collector:
+        name, mechanism, _ = collector.create()
+        collector.send(name, mechanism, [1], "before-the-damage")
+        store = open_store(f"sqlite:///{path}", migrate=False)
+        assert store.erase()
+        with path.open("r+b") as file:
+            file.seek(4096)
+            file.write(os.urandom(path.stat().st_size - 4096))
+        not_ready(collector, "sfumato store check", "restore a backup")
+        assert collector.send(name, mechanism, [1], "after-the-damage").reason in ("unavailable", None)
+        store.close_all()
+
+
+def test_a_store_of_an_earlier_schema_is_not_ready(store_url: str) -> None:
+    with served(store_url) as collector:
+        store = open_store(store_url)
+        with store._transaction() as execute:
+            execute("DELETE FROM migrations WHERE step >= 2")
+        not_ready(collector, "earlier release", "sfumato store upgrade")
+        with store._transaction() as execute:
+            execute("ALTER TABLE raw RENAME TO other")
+            for step in range(2, len(store.migrations)):
+                execute(store.sql.add_migration, (step,))
+        not_ready(collector, "table raw is missing")
+        store.close_all()
+
+
+def test_a_read_only_postgresql_is_not_ready(postgres: Postgres) -> None:
+    import psycopg
+
+    url = postgres.new_database()
+    with served(url) as collector:
+        name, mechanism, _ = collector.create()
+        with psycopg.connect(url, autocommit=True) as admin:
+            database = admin.info.dbname
+            admin.execute(f"ALTER DATABASE {database} SET default_transaction_read_only = on")
+            admin.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()",
+                (database,),
+            )
+        until(lambda: "accepts no writes" in collector.ask("GET", "/readyz").body.decode())
+        assert collector.send(name, mechanism, [1], "not-written").reason == "unavailable"
+        with psycopg.connect(url, autocommit=True) as admin:
+            admin.execute("SET default_transaction_read_only = off")
+            admin.execute(f"ALTER DATABASE {database} SET default_transaction_read_only = off")
+            admin.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()",
+                (database,),
+            )
+        until(lambda: collector.ask("GET", "/readyz").status == 200)
+        assert collector.send(name, mechanism, [1], "not-written").status == 200
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [({"min_free_bytes": 2**62}, ("nearly full", "free space")), ({"max_store_bytes": 1}, ("quota", "keep_days"))],
+)
+def test_a_store_without_room_takes_no_reports(tmp_path: Path, settings: dict[str, int], words: tuple[str]) -> None:
+    with served(f"sqlite:///{tmp_path}/collect.db", **settings) as collector:
+        name, mechanism, _ = collector.create()
+        not_ready(collector, *words)
+        assert collector.send(name, mechanism, [1], "no-room-for-it").reason == "unavailable"
+
+
+def test_a_locked_store_is_not_ready_before_any_report_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.server.store.sqlite._TIMEOUT", 0.05)
+    with served(f"sqlite:///{tmp_path}/collect.db") as collector:
+        other = sqlite3.connect(tmp_path / "collect.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        until(lambda: "end the other process" in collector.ask("GET", "/readyz").body.decode())
+        other.execute("ROLLBACK")
+        other.close()
+        until(lambda: collector.ask("GET", "/readyz").status == 200)
+
+
+# -- processes -----------------------------------------------------------------------------------------------
+
+
+def test_connections_pause_after_a_failure() -> None:
+    store = PostgreSQLStore("postgresql://nobody@127.0.0.1:1/none")
+    with pytest.raises(Unavailable, match="connection"):
+        store.ping()
+    for _ in range(50):  # at once, without asking the server
+        with pytest.raises(Unavailable, match="within a second"):
+            store.ping()
+
+
+@pytest.mark.component
+def test_a_collector_waits_for_postgresql_to_start(postgres: Postgres, tmp_path: Path) -> None:
+    url = postgres.new_database()
+    postgres.stop()
+    process = ServeProcess(url, tmp_path, "--wait", "300")
+    with process.log.open("ab") as log:
+        command = [*process._command, "--port", str(process.served.port)]
+        running = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+    try:
+        until(lambda: "waiting for the database" in process.log.read_text())
+        postgres.start()
+        until(lambda: "startup complete" in process.log.read_text())
+    finally:
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
+
+
+@pytest.mark.component
+def test_the_process_ends_with_its_writer_thread(tmp_path: Path) -> None:
+    """`sfumato serve` exits with an error, so that a supervisor starts it again."""
+    script = (
+        "import sys\n"
+        "from sfumato.server.jobs.writer import Writer\n"
+        "def broken(writer):\n"
+        "    writer._taken = [writer._queue.get()]\n"
+        "    raise MemoryError\n"
+        "Writer._take = broken\n"
+        "from sfumato.cli import main\n"
+        f"sys.exit(main(['serve', '--store', 'sqlite:///{tmp_path}/collect.db', '--port', '0']))\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False)
+    assert ended.returncode == 2
+    assert "the writer thread of the collector has ended" in ended.stderr

@@ -1,0 +1,127 @@
+"""A stranger who polls a collector learns no times of arrival: counts advance in groups, for all who may read them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sfumato as sf
+from sfumato.server.store import open_store
+from support.collectors import Served, served
+
+ARRIVALS = 30
+
+
+def polled(collector: Served, name: str, path: str, send: Any) -> list[Any]:
+    """What a stranger sees before and after each of thirty arrivals."""
+    views = []
+    for number in range(-1, ARRIVALS):
+        if number >= 0:
+            send(number)
+        response = collector.ask("GET", path.format(name=name))
+        views.append((response.status, response.body))
+    return views
+
+
+def steps(views: list[Any]) -> list[int]:
+    """The arrivals that a stranger can time: those after which the view changed."""
+    return [place for place in range(1, len(views)) if views[place] != views[place - 1]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", ["/v1/collections/{name}", "/v1/collections"])
+def test_strangers_cannot_time_arrivals_if_results_are_for_admins(tmp_path: Path, path: str) -> None:
+    with served(f"sqlite:///{tmp_path}/collect.db") as collector:
+        name, mechanism, _ = collector.create(results="admin")
+
+        def send(number: int) -> None:
+            assert collector.send(name, mechanism, [1], f"arrival-{number}").status == 200
+
+        assert steps(polled(collector, name, path, send)) == []
+        assert collector.as_admin("GET", f"/v1/collections/{name}").json["reports"] == ARRIVALS  # admins see it
+
+
+PATHS = [
+    "/v1/collections/{name}",
+    "/v1/collections",
+    "/v1/collections/{name}/aggregate",
+    "/v1/collections/{name}/estimate",
+]
+
+
+@pytest.mark.slow
+def test_results_advance_by_whole_groups(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.server.api.collections._FRESH_SECONDS", 0.0)
+    with served(store_url, live_seconds=0.01) as collector:
+        created = collector.as_admin(
+            "POST",
+            "/v1/collections",
+            {
+                "title": "t",
+                "policy": sf.Uniform(sf.Domain.range(5), 1).to_dict(),
+                "submission": "open",
+                "release_every": 12,
+            },
+        ).json["collection"]
+        name, mechanism = created["id"], sf.mechanism_from_spec(created["mechanism"])
+        assert created["release_every"] == 12
+        sent = []
+
+        def send(number: int) -> None:
+            sent.append(number % 5)
+            assert collector.send(name, mechanism, [number % 5], f"arrival-{number}").status == 200
+
+        views: dict[str, list[Any]] = {path: [] for path in PATHS}
+        for number in range(-1, ARRIVALS):
+            if number >= 0:
+                send(number)
+            for path in PATHS:
+                response = collector.as_admin("GET", path.format(name=name))  # for admins too
+                assert response.status == 200
+                views[path].append(response.body)
+        assert {path: steps(view) for path, view in views.items()} == {path: [12, 24] for path in PATHS}
+        assert collector.aggregate(name) == sf.aggregate(mechanism, sent[:24])
+        # A batch with more reports than a group is released with all that waited.
+        assert collector.send(name, mechanism, [2] * 40, "a-large-batch").status == 200
+        assert collector.aggregate(name) == sf.aggregate(mechanism, sent + [2] * 40)
+        repeated = collector.send(name, mechanism, [2] * 40, "a-large-batch")
+        assert repeated.json == {"batch": "a-large-batch", "reports": 40}
+        assert collector.aggregate(name).n == ARRIVALS + 40
+    store = open_store(store_url)
+    with store._connected() as execute:
+        pending = execute("SELECT reports - released_reports FROM progress").fetchone()
+    assert pending == (0,)
+    store.close_all()
+
+
+@pytest.mark.slow
+def test_live_streams_advance_by_whole_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import http.client
+    import json
+
+    monkeypatch.setattr("sfumato.server.api.collections._FRESH_SECONDS", 0.0)
+    with served(f"sqlite:///{tmp_path}/collect.db", live_seconds=0.01) as collector:
+        name, mechanism, _ = collector.create(release_every=10)
+        connection = http.client.HTTPConnection("127.0.0.1", collector.port, timeout=60)
+        connection.request("GET", f"/v1/collections/{name}/live")
+        stream = connection.getresponse()
+        numbers: list[int] = []
+        for number in range(20):
+            assert collector.send(name, mechanism, [1], f"arrival-{number}").status == 200
+        while not numbers or numbers[-1] < 20:
+            line = stream.readline()
+            if line.startswith(b"data: "):
+                numbers.append(json.loads(line[6:])["reports"])
+        connection.close()
+        assert set(numbers) <= {0, 10, 20}
+
+
+def test_a_group_has_at_least_two_reports_and_waves_have_none(tmp_path: Path) -> None:
+    with served(f"sqlite:///{tmp_path}/collect.db") as collector:
+        body = {"title": "t", "policy": sf.Uniform(sf.Domain.range(3), 1).to_dict()}
+        assert collector.as_admin("POST", "/v1/collections", {**body, "release_every": 1}).status in (400, 422)
+        name = collector.as_admin("POST", "/v1/collections", {**body, "release_every": 5}).json["collection"]["id"]
+        changed = collector.as_admin("PATCH", f"/v1/collections/{name}", {"release_every": 2})
+        assert changed.status in (400, 422)  # it is part of what participants were promised

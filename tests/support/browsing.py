@@ -1,0 +1,124 @@
+"""People with browsers of their own: helpers of the tests of the pages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from support.collectors import Served
+from support.components import PATIENCE
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
+
+__all__ = [
+    "DESKTOP",
+    "ILLNESSES",
+    "PHONE",
+    "People",
+    "answer",
+    "choose",
+    "enter_studio",
+    "high_low",
+    "opened",
+    "planned",
+    "read",
+    "send",
+]
+
+PHONE, DESKTOP = (390, 844), (1180, 860)
+ILLNESSES = ["none", "flu", "hiv", "cancer"]
+
+
+def opened(collector: Served, title: str, domain: dict[str, Any], policy: dict[str, Any], **about: Any) -> str:
+    """The id of a new collection."""
+    body = {"title": title, "policy": {"domain": domain, "policy": policy}, "n": 1000, "submission": "open", **about}
+    created = collector.as_admin("POST", "/v1/collections", body)
+    assert created.status == 201, created.body
+    return str(created.json["collection"]["id"])
+
+
+def high_low(collector: Served, title: str = "Which of these?", **about: Any) -> str:
+    policy = {"kind": "high-low", "sensitive": ["hiv", "cancer"], "epsilon": "1"}
+    return opened(collector, title, {"values": ILLNESSES}, policy, **about)
+
+
+def read(collector: Served, name: str) -> Any:
+    return collector.ask("GET", f"/v1/collections/{name}").json
+
+
+@dataclass
+class People:
+    """Fresh browsers, one a person; whatever goes wrong in their pages is noted."""
+
+    browser: Browser
+    collector: Served
+    faults: list[str] = field(default_factory=list)
+    contexts: list[BrowserContext] = field(default_factory=list)
+
+    def __call__(self, size: tuple[int, int] = PHONE, scheme: Any = "light", *, workers: Any = "block") -> Page:
+        # Requests of a service worker cannot be intercepted, so most tests have none.
+        context = self.browser.new_context(
+            viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, service_workers=workers
+        )
+        context.set_default_timeout(PATIENCE)
+        self.contexts.append(context)
+        context.on("console", self._said)
+        context.on("weberror", lambda error: self._note(str(error.error)))
+        context.on("request", lambda request: self._away(request.url))
+        return context.new_page()
+
+    def _said(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self._note(message.text)
+
+    def _note(self, fault: str) -> None:
+        # What a page cannot reach while it is cut off is no fault of its own.
+        if "ERR_INTERNET_DISCONNECTED" not in fault:
+            self.faults.append(fault)
+
+    def _away(self, url: str) -> None:
+        if not url.startswith((self.collector.url, "blob:")):
+            self._note(f"a request to {url}")
+
+
+def enter_studio(page: Page, collector: Served) -> None:
+    page.goto(f"{collector.url}/studio")
+    page.fill("#admin-token", collector.admin)
+    page.click("text=Use it")
+    page.wait_for_selector("text=Forget it")
+
+
+def planned(page: Page, people: int) -> None:
+    """Says how many people will answer, and waits until the planner has, which so has heard of all that was said.
+
+    Its words move what is below them, and a button that moves while the mouse is down is not clicked.
+    """
+    page.fill("#people", str(people))
+    page.wait_for_selector(f"#predicted:has-text('With {people:,} people')")
+
+
+def choose(page: Page, *values: str) -> None:
+    """Chooses an answer, in each part of the question, and waits for what comes last and moves the buttons below."""
+    for value in values:
+        page.get_by_label(value, exact=True).check()
+    page.wait_for_selector(".disclosure strong")
+
+
+def answer(page: Page, link: str, value: str) -> str:
+    """Answers a question about a list, and waits until that has arrived; what was drawn."""
+    page.goto(link)
+    choose(page, value)
+    send(page)
+    page.wait_for_selector("[data-state=sent]")
+    return page.inner_text("#drawn")
+
+
+def send(page: Page) -> None:
+    """Sends what was chosen; a choice from a long list or a map is confirmed first."""
+    if page.locator("text=Check my choice").count():
+        page.click("text=Check my choice")
+        page.wait_for_selector("#confirm:visible")
+        page.click("#confirm button.main")
+    else:
+        page.click("form button.main")
