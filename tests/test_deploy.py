@@ -1,0 +1,212 @@
+"""The files in ``deploy``: they name options, metrics and extras that exist, and nginx and systemd accept them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+from sfumato.cli import serve
+from sfumato.server.http.telemetry import Metrics
+from sfumato.server.jobs.watchdog import notify, report_health
+from support import ROOT
+from support.collectors import free_port, served, until
+
+DEPLOY = ROOT / "deploy"
+OPTIONS = {option for parameter in serve.command.params for option in parameter.opts}
+
+
+def read(name: str) -> str:
+    return (DEPLOY / name).read_text(encoding="utf-8")
+
+
+def options(words: list[str]) -> set[str]:
+    return {word.partition("=")[0] for word in words if word.startswith("--")}
+
+
+def test_compose_and_kubernetes_use_options_that_exist() -> None:
+    compose = yaml.safe_load(read("compose.yaml"))
+    words = compose["services"]["collector"]["command"]
+    assert words[0] == "serve"
+    assert options(words) <= OPTIONS
+    assert {"--trust-proxy", "--allow-hosts"} <= options(words)
+    (subnet,) = compose["networks"]["inside"]["ipam"]["config"]
+    assert f"--trust-proxy={subnet['subnet']}" in words
+    for service in compose["services"].values():
+        assert set(service.get("secrets", [])) <= set(compose["secrets"])
+        volumes = {volume.partition(":")[0] for volume in service.get("volumes", [])}
+        assert {volume for volume in volumes if not volume.startswith(".")} <= set(compose["volumes"])
+    deployment, service, ingress = yaml.safe_load_all(read("kubernetes.yaml"))
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["args"][0] == "serve"
+    assert options(container["args"]) <= OPTIONS
+    assert service["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"]
+    assert ingress["spec"]["rules"][0]["host"] in container["args"][-1]
+
+
+def test_the_image_installs_extras_that_exist_and_probes_a_path_that_exists() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    (stated,) = re.findall(r"'\.\[(.*?)\]'", read("Dockerfile"))
+    assert set(stated.split(",")) <= set(extras)
+    assert "/readyz" in read("Dockerfile")
+
+
+def test_alerts_and_dashboard_use_metrics_that_exist() -> None:
+    text = Metrics().text().decode()
+    metrics = {line.split("{")[0].split()[0] for line in text.splitlines() if not line.startswith("#")}
+    metrics |= {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
+    metrics |= {f"{name}_bucket" for name in metrics}
+    rules = yaml.safe_load(read("alerts.yaml"))["groups"][0]["rules"]
+    expressions = [rule["expr"] for rule in rules]
+    expressions += [
+        target["expr"] for panel in json.loads(read("grafana.json"))["panels"] for target in panel["targets"]
+    ]
+    for expression in expressions:
+        assert set(re.findall(r"sfumato_\w+", expression)) <= metrics, expression
+    page = (ROOT / "docs" / "operations" / "monitor.md").read_text(encoding="utf-8")
+    assert read("alerts.yaml").partition("\n")[2] in page
+
+
+def test_the_files_are_those_of_the_page() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    assert f"```ini\n{read('sfumato.service')}```" in page
+    nginx = read("nginx.conf").partition("\n")[2]
+    assert "".join(f"    {line}\n" if line else "\n" for line in nginx.splitlines()) in page
+
+
+def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
+    program = shutil.which("systemd-analyze")
+    if program is None:
+        pytest.skip("systemd-analyze is not on this machine")
+    unit = read("sfumato.service")
+    command = re.search(r"^ExecStart=(\S+) serve (.*)$", unit, flags=re.MULTILINE)
+    assert command is not None
+    assert options(command[2].split()) <= OPTIONS
+    file = tmp_path / "sfumato.service"
+    file.write_text(unit.replace(command[1], "/bin/true"))
+    done = subprocess.run([program, "verify", str(file)], capture_output=True, text=True, check=False)
+    assert "sfumato.service" not in done.stderr, done.stderr
+
+
+# -- systemd's watchdog ----------------------------------------------------------------------------------------
+
+
+def test_the_watchdog_hears_of_a_collector_that_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not notify("READY=1")  # nothing listens
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(str(tmp_path / "notify"))
+        listener.settimeout(30)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        monkeypatch.setenv("WATCHDOG_USEC", "40000")
+        healthy = [True]
+
+        async def run() -> list[str]:
+            task = asyncio.create_task(report_health(lambda: healthy[0]))
+            messages = [(await asyncio.to_thread(listener.recv, 100)).decode() for _ in range(4)]
+            healthy[0] = False
+            await asyncio.sleep(0.05)
+            listener.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                while listener.recv(100):
+                    pass
+            await asyncio.sleep(0.05)  # five intervals without a message
+            with pytest.raises(BlockingIOError):
+                listener.recv(100)
+            task.cancel()
+            return messages
+
+        assert asyncio.run(run()) == ["READY=1", "WATCHDOG=1", "WATCHDOG=1", "WATCHDOG=1"]
+
+
+# -- nginx -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.component
+def test_nginx_serves_the_collector_over_tls_and_logs_no_address(tmp_path: Path) -> None:
+    nginx, openssl = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin"), shutil.which("openssl")
+    if nginx is None or openssl is None:
+        pytest.skip("nginx or openssl is not on this machine")
+    key, certificate, secure_port, plain_port = tmp_path / "key.pem", tmp_path / "cert.pem", free_port(), free_port()
+    subprocess.run(
+        [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=collect.example",
+         "-addext", "subjectAltName=DNS:collect.example", "-keyout", str(key), "-out", str(certificate)],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    with served(f"sqlite:///{tmp_path}/collect.db", hosts="collect.example") as collector:
+        site = read("nginx.conf")
+        for before, after in {
+            "listen 443 ssl;": f"listen 127.0.0.1:{secure_port} ssl;",
+            "listen 80;": f"listen 127.0.0.1:{plain_port};",
+            "    listen [::]:443 ssl;\n": "",
+            "    listen [::]:80;\n": "",
+            "/etc/letsencrypt/live/collect.example/fullchain.pem": str(certificate),
+            "/etc/letsencrypt/live/collect.example/privkey.pem": str(key),
+            "127.0.0.1:8000": f"127.0.0.1:{collector.port}",
+        }.items():
+            assert site.count(before) == 1, before
+            site = site.replace(before, after)
+        log = tmp_path / "error.log"
+        folders = " ".join(
+            f"{name}_temp_path {tmp_path}/{name};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        )
+        (tmp_path / "nginx.conf").write_text(
+            f"daemon off; worker_processes 1; pid {tmp_path}/nginx.pid; error_log {log} info;\n"
+            f"events {{}}\nhttp {{ access_log {tmp_path}/access.log; {folders}\n{site}}}\n"
+        )
+        command = [nginx, "-e", str(log), "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf")]
+        done = subprocess.run([*command, "-t"], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        process = subprocess.Popen(command)
+        try:
+            until(lambda: _listens(secure_port))
+            context = ssl.create_default_context(cafile=str(certificate))
+
+            def ask(path: str, head: str = "") -> bytes:
+                with (
+                    socket.create_connection(("127.0.0.1", secure_port), timeout=30) as plain,
+                    context.wrap_socket(plain, server_hostname="collect.example") as secure,
+                ):
+                    request = f"GET {path} HTTP/1.1\r\nHost: collect.example\r\nConnection: close\r\n{head}\r\n"
+                    secure.sendall(request.encode())
+                    answer = b""
+                    while piece := secure.recv(2**16):
+                        answer += piece
+                return answer
+
+            assert ask("/readyz").endswith(b'{"status":"ready"}')
+            assert ask("/v1/collections").startswith(b"HTTP/1.1 200 ")
+            assert ask("/metrics").startswith(b"HTTP/1.1 403 ")
+            assert ask("/v1/collections", "Broken header\r\n").startswith(b"HTTP/1.1 400 ")
+            with socket.create_connection(("127.0.0.1", secure_port)) as plain:
+                plain.sendall(b"not TLS\r\n\r\n")
+                plain.recv(100)
+        finally:
+            process.terminate()
+            process.wait()
+    # nginx without its collector: the errors of every request would name the sender.
+    process = subprocess.Popen(command)
+    try:
+        until(lambda: _listens(secure_port))
+        assert all(b" 502 " in ask("/readyz") for _ in range(3))
+    finally:
+        process.terminate()
+        process.wait()
+    assert "client: 127.0.0.1" not in log.read_text()
+    access = tmp_path / "access.log"
+    assert not access.exists() or access.read_text() == ""
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
