@@ -40,6 +40,10 @@ LEGEND = """l2 risk: expected squared error; TV: total variation error, the shar
 bits: size of a report; × bound: risk divided by a proven lower bound; *: recommended."""
 
 
+#: Maximum characters of a line of a table; longer lines are sentences.
+_WIDEST = 90
+
+
 class Report:
     """Print results and collect them, with figures, in one HTML page."""
 
@@ -50,9 +54,20 @@ class Report:
         print(f"\n== {title}")
         self._parts.append(f"<h2>{html.escape(title)}</h2>")
 
-    def result(self, result: object) -> None:
-        print(result)
-        self._parts.append(f"<pre>{html.escape(str(result))}</pre>")
+    def sentence(self, sentence: object) -> None:
+        """Add words, which the page wraps."""
+        print(sentence)
+        self._parts.append(f"<p>{html.escape(str(sentence).strip())}</p>")
+
+    def table(self, table: object) -> None:
+        """Add aligned lines, which the page scrolls; a long last line is a sentence, which it wraps."""
+        print(table)
+        lines = str(table).splitlines()
+        words = lines.pop() if len(lines[-1]) > _WIDEST else ""
+        if lines:
+            self._parts.append(f'<pre tabindex="0">{html.escape(chr(10).join(lines))}</pre>')
+        if words:
+            self._parts.append(f"<p>{html.escape(words)}</p>")
 
     def figure(self, figure: Any, caption: str) -> None:
         buffer = io.StringIO()
@@ -64,14 +79,18 @@ class Report:
     def save(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         style = (
-            "body{font:16px/1.5 system-ui,sans-serif;max-width:54rem;margin:2rem auto;padding:0 1rem}"
-            "pre{background:#f4f6f8;padding:.7rem;overflow-x:auto;font-size:.8rem}svg{max-width:100%;height:auto}"
-            "figcaption{color:#555}"
+            ":root{color-scheme:light dark;--paper:#faf9f7;--ink:#23262b;--muted:#5b6068;--sunken:#f1efeb}"
+            "@media(prefers-color-scheme:dark){:root{--paper:#15171a;--ink:#e9e7e2;--muted:#a8acb3;--sunken:#262a2f}}"
+            "body{font:16px/1.5 system-ui,sans-serif;max-width:54rem;margin:2rem auto;padding:0 1rem;"
+            "background:var(--paper);color:var(--ink);overflow-wrap:anywhere}"
+            "pre{background:var(--sunken);padding:.7rem;overflow-x:auto;font-size:.8rem}figure{margin:1rem 0}"
+            "svg{max-width:100%;height:auto;background:#fff;border-radius:8px}figcaption{color:var(--muted)}"
         )
         title = "Sfumato: a private survey and a private map"
         page = (
-            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{style}</style>'
-            f"<h1>{title}</h1>{''.join(self._parts)}</html>"
+            f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, '
+            f'initial-scale=1"><title>{title}</title><style>{style}</style>'
+            f"<main><h1>{title}</h1>{''.join(self._parts)}</main></html>"
         )
         path.write_text(page, encoding="utf-8")
 
@@ -108,58 +127,65 @@ def collector(folder: Path) -> Iterator[tuple[str, str]]:
         service.communicate()
 
 
-def service(report: Report) -> None:
+def service(report: Report, mechanism: Mechanism, reports: Any, estimate: sf.Estimate) -> None:
     """Send the reports of the survey to a collector, and estimate from its counts."""
-    report.heading("The same survey over HTTP: the collector counts each report once")
+    report.heading("The same reports over HTTP: the collector counts each of them once")
     with tempfile.TemporaryDirectory() as folder, collector(Path(folder)) as (url, token):
         with Client(url, token) as admin:
-            collection, key = admin.create("Health survey", POLICY, submission="key")
+            collection, key = admin.create("Health survey", POLICY, mechanism, submission="key")
         with Client(url, key) as client:
-            mechanism = client.collection(collection).mechanism
             sf.verify(client.certificate(collection))  # the client repeats the collector's audit
-            reports = sf.privatize(mechanism, ANSWERS)
             sent = client.submit(collection, reports, batch="monday")
             client.submit(collection, reports, batch="monday")  # a retry is not counted again
             counts = client.aggregate(collection)
     size = f"{mechanism.bits} bits per report"
-    report.result(f"{sent[0].reports:,} reports ({size}) sent twice to {url}; counted once: {counts.n:,}")
-    report.result(compared_with_truth(sf.estimate(mechanism, counts)))
+    report.sentence(
+        f"The {sent[0].reports:,} reports above ({size}) were sent twice to {url}; counted once: {counts.n:,}."
+    )
+    collected = sf.estimate(mechanism, counts)
+    assert collected.frequencies.tolist() == estimate.frequencies.tolist()
+    report.sentence("The estimates from the collector's counts equal those above, because the reports are the same:")
+    report.table(compared_with_truth(collected))
 
 
-def survey(report: Report) -> None:
-    """Plan, audit and run the survey in this process."""
+def survey(report: Report) -> tuple[Mechanism, Any, sf.Estimate]:
+    """Plan, audit and run the survey in this process; return its mechanism, reports and estimate."""
     report.heading("A survey: 'hiv' and 'cancer' are protected, the other answers may be revealed")
     policy, n = POLICY, len(ANSWERS)
     odds = policy.posterior_odds_bound("hiv", "none")
-    report.result(f"A report multiplies the odds of 'hiv' against 'none' by at most {odds:.4g}.")
+    report.sentence(f"A report multiplies the odds of 'hiv' against 'none' by at most {odds:.4g}.")
     report.figure(
         plot_epsilons(policy),
         "ε for each pair: a report may be e^ε times likelier for the row than for the column. Blank: no limit.",
     )
 
-    report.result(f"\nThe mechanisms that obey this policy, with the error to expect from {n:,} people:")
-    report.result(sf.plan(policy, n))
-    report.result(LEGEND)
-    report.figure(plot_plan(policy), "Expected error of each mechanism by number of people.")
+    report.sentence(f"\nThe mechanisms that obey this policy, with the error to expect from {n:,} people:")
+    compared = sf.plan(policy, n)
+    report.table(compared)
+    report.sentence(LEGEND)
+    report.figure(plot_plan(compared), "Expected error by number of people; the recommended mechanism is dark.")
 
     mechanism = sf.design(policy, n)
     certificate = sf.audit(mechanism, policy).raise_if_violated()
-    report.result(f"\nThe proof: {certificate}")
+    report.sentence("\nThe proof:")
+    report.table(certificate)
     allowed = RandomizedResponse(policy.domain, 1)
     broken = RandomizedResponse(policy.domain, 1, threshold=allowed.threshold + 1)
-    report.result(f"The audit detects an excess of one part in 2^64: {sf.audit(broken, policy).summary()}")
+    report.sentence(f"The audit detects an excess of one part in 2^64: {sf.audit(broken, policy).summary()}")
 
-    estimate = collect(mechanism, ANSWERS, "unbiased")
-    report.result("\nThe estimates, next to the true shares, which no collector knows:")
-    report.result(compared_with_truth(estimate))
+    reports = sf.privatize(mechanism, ANSWERS)
+    estimate = sf.estimate(mechanism, sf.aggregate(mechanism, reports))
+    report.sentence("\nThe estimates, next to the true shares, which no collector knows:")
+    report.table(compared_with_truth(estimate))
     sensitive = SHARES["hiv"] + SHARES["cancer"]
-    report.result(
+    report.sentence(
         f"hiv or cancer: {estimate.set_fraction(['hiv', 'cancer'])} (truth {sensitive:.4f}; ± is the standard error)"
     )
     report.figure(
         plot_estimate(estimate, truth=SHARES),
         "The survey: estimates with 95% intervals, and the true shares, which no collector knows.",
     )
+    return mechanism, reports, estimate
 
 
 def city(report: Report) -> None:
@@ -180,29 +206,36 @@ def city(report: Report) -> None:
     counts = np.rint(400_000 * density / np.sum(density)).astype(int)
     points = np.repeat(centres, counts, axis=0)
     n = len(points)
-    report.result(f"{n:,} people, {len(domain)} places in {len(set(districts))} districts")
-    report.result(sf.plan(policy, n))
+    report.sentence(f"{n:,} people, {len(domain)} places in {len(set(districts))} districts")
+    report.table(sf.plan(policy, n))
     mechanism = sf.design(policy, n)
-    report.result(sf.audit(mechanism, policy).raise_if_violated())
+    report.table(sf.audit(mechanism, policy).raise_if_violated())
     estimate = collect(mechanism, points, "simplex")
     error = float(np.abs(estimate.frequencies - counts / n).sum()) / 2
-    report.result(f"{n:,} reports, {mechanism.bits} bits per report")
-    report.result(f"Total variation distance to the true map: {error:.3f}")
+    report.sentence(f"{n:,} reports, {mechanism.bits} bits per report")
+    report.sentence(f"Total variation distance to the true map: {error:.3f}")
     classical = collect(sf.design(sf.Uniform(domain, 1)), points, "simplex")
     error = float(np.abs(classical.frequencies - counts / n).sum()) / 2
-    report.result(f"The same distance if the district is protected too (classical LDP): {error:.3f}")
-    report.figure(plot_estimate(estimate), "The map estimated from private reports.")
-    truth = sf.estimate(
-        RandomizedResponse(domain, "inf"), sf.aggregate(RandomizedResponse(domain, "inf"), domain.encode(points))
-    )
-    report.figure(plot_estimate(truth), "The true map, which the collector does not know.")
+    report.sentence(f"The same distance if the district is protected too (classical LDP): {error:.3f}")
+    # An infinite level reveals every value, so this estimate is the true map.
+    open_mechanism = RandomizedResponse(domain, "inf")
+    truth = sf.estimate(open_mechanism, sf.aggregate(open_mechanism, domain.encode(points)))
+    maps = {
+        "The true map, which the collector does not know": truth,
+        "Estimated from reports that hide the place within its district": estimate,
+        "Estimated from reports that hide the district too (classical LDP)": classical,
+    }
+    for title, shown in maps.items():
+        figure = plot_estimate(shown, title=title)
+        figure.axes[0].collections[0].set_clim(0, float(truth.frequencies.max()))  # one scale for all maps
+        report.figure(figure, f"{title}.")
 
 
 def main() -> None:
     report = Report()
-    report.result(INTRODUCTION)
-    survey(report)
-    service(report)
+    report.sentence(INTRODUCTION)
+    mechanism, reports, estimate = survey(report)
+    service(report, mechanism, reports, estimate)
     city(report)
     page = FOLDER / "report.html"
     report.save(page)

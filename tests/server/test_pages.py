@@ -9,7 +9,6 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,18 +19,30 @@ import pytest
 import sfumato as sf
 from sfumato.mechanisms.base import Mechanism
 from support import ROOT
+from support.browsing import (
+    DESKTOP,
+    ILLNESSES,
+    PHONE,
+    People,
+    answer,
+    choose,
+    enter_studio,
+    high_low,
+    opened,
+    planned,
+    read,
+    send,
+)
 from support.collectors import Served, ServeProcess
-from support.components import PATIENCE, chromium
+from support.components import chromium
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
+    from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.component
 
 FOLDER = ROOT / "src" / "sfumato" / "server" / "pages"
 CONTRAST = ROOT / "tests" / "browser" / "contrast.js"
-PHONE, DESKTOP = (390, 844), (1180, 860)
-ILLNESSES = ["none", "flu", "hiv", "cancer"]
 
 
 # -- the files ---------------------------------------------------------------------------------------------
@@ -44,7 +55,9 @@ def test_no_page_computes_a_bound() -> None:
     for name, script in scripts.items():
         assert not re.search(r"Math\.(exp|expm1|log|log1p|log2|E|LN\w+)\b|readLevel|\bln\b", script), name
     users = {name for name, script in scripts.items() if re.search(r"\bdisclosure\b|sfumato\.js", script)}
-    assert users <= {"survey.js", "promise.js"}
+    # The worker stores the client library as a file, and does not run it.
+    assert users <= {"survey.js", "promise.js", "replies.js", "worker.js"}
+    assert "import" not in scripts["worker.js"]
     assert not re.search(r"epsilon\s*[-+*/]|[-+*/]\s*\(?epsilon", "".join(scripts.values()))
 
 
@@ -58,55 +71,6 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     process.start()
     yield process.served
     process.stop()
-
-
-def opened(collector: Served, title: str, domain: dict[str, Any], policy: dict[str, Any], **about: Any) -> str:
-    """The id of a new collection."""
-    body = {"title": title, "policy": {"domain": domain, "policy": policy}, "n": 1000, **about}
-    created = collector.as_admin("POST", "/v1/collections", body)
-    assert created.status == 201, created.body
-    return str(created.json["collection"]["id"])
-
-
-def high_low(collector: Served, title: str = "Which of these?", **about: Any) -> str:
-    policy = {"kind": "high-low", "sensitive": ["hiv", "cancer"], "epsilon": "1"}
-    return opened(collector, title, {"values": ILLNESSES}, policy, **about)
-
-
-def read(collector: Served, name: str) -> Any:
-    return collector.ask("GET", f"/v1/collections/{name}").json
-
-
-@dataclass
-class People:
-    """Fresh browsers, one a person; whatever goes wrong in their pages is noted."""
-
-    browser: Browser
-    collector: Served
-    faults: list[str] = field(default_factory=list)
-    contexts: list[BrowserContext] = field(default_factory=list)
-
-    def __call__(self, size: tuple[int, int] = PHONE, scheme: Any = "light") -> Page:
-        context = self.browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
-        context.set_default_timeout(PATIENCE)
-        self.contexts.append(context)
-        context.on("console", self._said)
-        context.on("weberror", lambda error: self._note(str(error.error)))
-        context.on("request", lambda request: self._away(request.url))
-        return context.new_page()
-
-    def _said(self, message: ConsoleMessage) -> None:
-        if message.type == "error":
-            self._note(message.text)
-
-    def _note(self, fault: str) -> None:
-        # What a page cannot reach while it is cut off is no fault of its own.
-        if "ERR_INTERNET_DISCONNECTED" not in fault:
-            self.faults.append(fault)
-
-    def _away(self, url: str) -> None:
-        if not url.startswith((self.collector.url, "blob:")):
-            self._note(f"a request to {url}")
 
 
 @pytest.fixture(scope="module")
@@ -137,38 +101,6 @@ def shot(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Page, str], None
         page.screenshot(path=folder / f"{name}.png", full_page=True)
 
     return take
-
-
-def enter_studio(page: Page, collector: Served) -> None:
-    page.goto(f"{collector.url}/studio")
-    page.fill("#admin-token", collector.admin)
-    page.click("text=Use it")
-    page.wait_for_selector("text=Forget it")
-
-
-def planned(page: Page, people: int) -> None:
-    """Says how many people will answer, and waits until the planner has, which so has heard of all that was said.
-
-    Its words move what is below them, and a button that moves while the mouse is down is not clicked.
-    """
-    page.fill("#people", str(people))
-    page.wait_for_selector(f"#predicted:has-text('With {people:,} people')")
-
-
-def choose(page: Page, *values: str) -> None:
-    """Chooses an answer, in each part of the question, and waits for what comes last and moves the buttons below."""
-    for value in values:
-        page.get_by_label(value, exact=True).check()
-    page.wait_for_selector(".disclosure strong")
-
-
-def answer(page: Page, link: str, value: str) -> str:
-    """Answers a question about a list, and waits until that has arrived; what was drawn."""
-    page.goto(link)
-    choose(page, value)
-    page.click("text=Randomize and send")
-    page.wait_for_selector("[data-state=sent]")
-    return page.inner_text("#drawn")
 
 
 # -- from Studio to results --------------------------------------------------------------------------------
@@ -209,18 +141,24 @@ def test_a_survey_is_made_answered_and_read(
     studio.locator("#epsilon").fill("2")
     studio.wait_for_selector("#promise:has-text('from 10% to at most 45.1%')")
     planned(studio, 2000)
+    # A question with sensitive values preselects the safer choices, until the author chooses.
+    assert studio.is_checked("input[name=one-of-submission][value=token]")
+    assert studio.is_checked("input[name=one-of-results][value=admin]")
+    studio.check("input[name=one-of-submission][value=open]")
+    studio.check("input[name=one-of-results][value=public]")
     studio.click("text=Open the survey")
     studio.wait_for_selector("text=The survey is open")
-    link = studio.input_value("#done input")
+    link, _, fixed = studio.input_value("#done input").partition("#")
     shot(studio, "studio-done")
     name = link.rpartition("/")[2]
+    assert fixed == f";{read(collector, name)['mechanism_hash'][:32]}"
     policy = read(collector, name)["policy"]["policy"]
     assert policy == {"kind": "high-low", "sensitive": ["hiv", "cancer"], "epsilon": "2"}
 
     results = people(DESKTOP)
     results.goto(f"{link}/results")
     results.wait_for_selector("text=Not enough answers yet")
-    how_many = 200 if pytestconfig.getoption("--soak") else 12
+    how_many = 200 if pytestconfig.getoption("--soak") else 4
     for person in range(how_many):
         page = people()
         drawn = answer(page, link, ILLNESSES[person % 4])
@@ -287,7 +225,7 @@ def test_blocks_are_drawn_on_a_map_by_mouse_and_by_keyboard(
     planned(page, 2000)
     shot(page, "studio-map-dark")
     page.click("text=Open the survey")
-    link = page.input_value("#done input")
+    link = page.input_value("#done input").partition("#")[0]
     policy = read(collector, link.rpartition("/")[2])["policy"]["policy"]
     # Rows from the south: the third group; then the first, whose last cell was taken back; then the north.
     assert policy["blocks"] == [0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 2, 2]
@@ -303,9 +241,10 @@ def test_blocks_are_drawn_on_a_map_by_mouse_and_by_keyboard(
         survey.keyboard.press(key)
     assert "row 2, column 2" in survey.inner_text("fieldset")
     shot(survey, "survey-map")
-    while survey.evaluate("document.activeElement.textContent") != "Randomize and send":
-        survey.keyboard.press("Tab")
-    survey.keyboard.press("Enter")
+    for name in ("Check my choice", "Randomize and send"):
+        while survey.evaluate("document.activeElement.textContent") != name:
+            survey.keyboard.press("Tab")
+        survey.keyboard.press("Enter")
     survey.wait_for_selector("[data-state=sent]")
     results = people(DESKTOP, "dark")
     results.goto(f"{link}/results")
@@ -328,7 +267,8 @@ def test_several_questions_and_one_time_links(
     studio.wait_for_selector("#promise:has-text('suspicion of your “answer”')")
     studio.wait_for_selector("#curve svg")
     planned(studio, 2000)
-    studio.click("text=One answer for each one-time link")
+    assert studio.is_checked("input[name=one-of-submission][value=token]")  # a secret is sensitive
+    studio.check("input[name=one-of-results][value=public]")
     studio.fill("#links", "3")
     shot(studio, "studio-phone")
     studio.click("text=Open the survey")
@@ -343,6 +283,7 @@ def test_several_questions_and_one_time_links(
 
     page = people()
     answer(page, links[0], "yes")
+    assert page.evaluate("location.hash") == ""
     page.click("text=Next question")
     choose(page, "no", "under 40")
     shot(page, "survey-second-question")
@@ -395,6 +336,18 @@ def test_a_reload_in_the_middle_of_an_answer_changes_nothing(people: People, col
     people.faults = [fault for fault in people.faults if "503" not in fault]
 
 
+def test_a_survey_says_why_it_cannot_be_answered(people: People, collector: Served) -> None:
+    """The browser refuses storage, or the collector has another mechanism than the link."""
+    name = high_low(collector)
+    page = people()
+    page.goto(f"{collector.url}/c/{name}#;{'0' * 32}")
+    page.wait_for_selector("text=as in the link")
+    page.add_init_script("IDBFactory.prototype.open = () => { throw new DOMException('storage is blocked') }")
+    page.goto(f"{collector.url}/c/{name}")
+    page.wait_for_selector("text=Nothing was drawn or sent")
+    assert read(collector, name)["reports"] == 0
+
+
 def test_answers_given_without_network_arrive_once_later(people: People, collector: Served) -> None:
     name, other = high_low(collector), high_low(collector, "And which of these?")
     page = people()
@@ -422,7 +375,9 @@ def test_answers_given_without_network_arrive_once_later(people: People, collect
     page.context.set_offline(False)
     later = page.context.new_page()
     later.goto(f"{collector.url}/c/{name}?then={other}")
-    later.wait_for_selector("[data-state=sent]")
+    later.wait_for_selector("#end li:nth-child(2)[data-state=sent]")
+    later.click("#end li:nth-child(2) button")
+    later.wait_for_selector("#outcome [data-state=sent]")
     assert later.text_content("#sent") == batch
     assert [read(collector, name)["reports"], read(collector, other)["reports"]] == [1, 1]
 
@@ -512,8 +467,13 @@ def test_a_survey_about_a_thousand_values_sends_two_bytes(people: People, collec
     page = people()
     posts: list[Any] = []
     page.on("request", lambda request: posts.append(request.post_data_json) if request.method == "POST" else None)
-    assert answer(page, f"{collector.url}/c/{name}", "village 999") == f"code {posts[0]['report']}"
+    drawn = answer(page, f"{collector.url}/c/{name}", "village 999")
     reports = [post["report"] for post in posts]
+    # The reply is shown by the values for which it is likeliest: some of them, and all on request.
+    law = [mechanism.probability(reports[0], x) for x in range(1000)]
+    named = [value for value, probability in zip(values, law, strict=True) if probability == max(law)]
+    assert drawn.startswith(f"a set of {len(named)} of the 1,000 values: “{named[0]}”, “{named[1]}”")
+    assert page.locator(".names li").all_text_contents() == named
     assert [len(mechanism.report_format.encode(report)) for report in reports] == [2]
     assert f"correct with probability {as_shown(float(mechanism.guess_probability()))}" in page.inner_text("#outcome")
     # The collector estimates from the report what the library does.
@@ -584,7 +544,10 @@ def test_a_mechanism_that_breaks_its_policy_is_not_run(people: People, collector
             {"kind": "blocks", "blocks": [0, 0, 0, 1], "epsilon": "1"},
             ["If it is “cancer”, the only value of its group"],
         ),
-        ({"kind": "blocks", "blocks": [0, 0, 1, 1], "epsilon": "1", "across": "2"}, ["from 10% to at most"]),
+        (
+            {"kind": "blocks", "blocks": [0, 0, 1, 1], "epsilon": "1", "across": "2"},
+            ["and knows your group can raise their suspicion of one value from 10% to", "Between groups: a stranger"],
+        ),
         (
             {"kind": "prior", "prior": ["0.4", "0.3", "0.2", "0.1"], "epsilon": "1"},
             ["that it is “cancer” from 10% to at"],
@@ -649,10 +612,14 @@ def test_what_is_hidden_by_a_search_is_neither_lost_nor_sent(people: People, col
     page.get_by_label("birch 7", exact=True).check()
     assert page.locator(".choice:visible").all_inner_texts() == values[10:]
     assert page.inner_text(".chosen") == "Chosen: birch 7."
+    page.click("text=Check my choice")
+    assert "birch 7" in page.inner_text("#confirm")
+    page.click("text=Change it")
+    page.get_by_label("birch 8", exact=True).check()
     assert sent == []
-    page.get_by_role("button", name="Send", exact=True).click()
+    send(page)
     page.wait_for_selector("[data-state=sent]")
-    assert page.inner_text("#drawn") == "“birch 7”"
+    assert page.inner_text("#drawn") == "“birch 8”"
 
 
 def test_a_second_tab_is_told_that_the_first_has_answered(people: People, collector: Served) -> None:
@@ -753,9 +720,9 @@ def test_studio_warns_when_replies_give_answers_away(
     page.fill("#title", f"Which of these, at {epsilon}?")
     page.fill("#values", "\n".join(ILLNESSES))
     if epsilon in ("20", "inf"):  # beyond the slider, as a draft may be
-        draft = json.loads(page.evaluate("sessionStorage.getItem('sfumato-studio-draft')"))
+        draft = json.loads(page.evaluate("localStorage.getItem('sfumato-studio-draft')"))
         draft["questions"][0]["epsilon"] = epsilon
-        page.evaluate("draft => sessionStorage.setItem('sfumato-studio-draft', draft)", json.dumps(draft))
+        page.evaluate("draft => localStorage.setItem('sfumato-studio-draft', draft)", json.dumps(draft))
         page.reload()
     else:
         page.locator("#epsilon").fill(epsilon)
@@ -891,39 +858,6 @@ def test_results_for_administrators_need_the_token(people: People, collector: Se
     assert collector.admin not in str(page.context.storage_state())  # in the tab, and nowhere that outlives it
 
 
-def test_what_was_drawn_is_named_by_the_values_it_speaks_for(people: People, collector: Served) -> None:
-    """The named value is the one, or the set those, for which the report is likeliest."""
-    domain = sf.Domain(ILLNESSES)
-    mechanisms = [
-        sf.design(sf.Uniform(domain, epsilon=1), mechanism="rr"),
-        sf.design(sf.Uniform(domain, epsilon="0.5"), mechanism="subset"),
-        sf.design(sf.HighLow(domain, sensitive=["flu", "cancer"], epsilon=1), mechanism="high-low-subset"),
-        sf.design(sf.Blocks(domain, blocks=[0, 1, 0, 1], epsilon=1), mechanism="block-rr"),
-    ]
-    codes = [
-        sf.design(sf.Uniform(domain, epsilon=1), mechanism="cyclic"),
-        sf.design(sf.HighLow(domain, sensitive=["flu", "cancer"], epsilon=1), mechanism="high-low-cyclic"),
-        sf.design(sf.Blocks(domain, blocks=[0, 1, 0, 1], epsilon=1), mechanism="block-cyclic"),
-    ]
-    page = people()
-    page.goto(collector.url)
-    call = "([spec, report]) => import('/static/words.js').then(words => words.drawnInWords(spec, report))"
-    for mechanism in mechanisms:
-        law = mechanism.matrix()
-        index = mechanism.spec["report"]["encoding"] == "index"
-        for output in range(law.shape[1]):
-            likeliest = [ILLNESSES[x] for x in range(4) if law[x, output] == law[:, output].max()]
-            report = str(output) if index else json.dumps(_bitmap(likeliest))
-            text = page.evaluate(call, [mechanism.spec, report])
-            assert re.findall("“(.*?)”", text) == likeliest
-    # The number of an output is a code: it is not that of a value.
-    assert [page.evaluate(call, [mechanism.spec, "1"]) for mechanism in codes] == [None] * 3
-
-
-def _bitmap(values: list[str]) -> str:
-    return f"{sum(1 << ILLNESSES.index(value) for value in values):02x}"
-
-
 # -- how it looks --------------------------------------------------------------------------------------------
 
 
@@ -963,7 +897,7 @@ def test_pages_are_readable(
     page.goto(f"{collector.url}/c/{name}")
     page.wait_for_selector(".disclosure strong")
     page.locator(".cells input").nth(9).check(force=True)
-    page.click("text=Randomize and send")
+    send(page)
     page.wait_for_selector("[data-state=sent]")
     look("answered")
     page.goto(f"{collector.url}/c/{name}/results")

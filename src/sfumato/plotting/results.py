@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sfumato._core import checked_count, percent, quantity, register_plot
+from sfumato._core import checked_count, import_optional, percent, quantity, register_plot
 from sfumato.auditing import (
     Certificate,
     Channel,
@@ -23,7 +23,7 @@ from sfumato.domain import checked_distribution
 from sfumato.errors import Description, InvalidInput
 from sfumato.estimation import Comparison, Estimate, FrequencyTable, GroupedAnswers, GroupedEstimate
 from sfumato.mechanisms import Mechanism
-from sfumato.plotting.style import BAND, FREQUENCY, INK, MOST_BARS, TRUTH, new_figure
+from sfumato.plotting.style import BAND, FREQUENCY, INK, MOST_BARS, TRUTH, display, label_ticks, new_figure
 from sfumato.policy import PairwisePolicy, Policy
 
 if TYPE_CHECKING:
@@ -57,12 +57,18 @@ _UTILITIES = {
 
 @register_plot(Estimate)
 def plot_estimate(
-    estimate: Estimate, confidence: float = 0.95, truth: Any = None, *, simultaneous: bool = False
+    estimate: Estimate,
+    confidence: float = 0.95,
+    truth: Any = None,
+    *,
+    simultaneous: bool = False,
+    title: str | None = None,
 ) -> Figure:
     """Plot the estimated frequency of every value with its confidence interval.
 
     The figure shows one bar per value, or a line with a band if there are more than 60 values. If the domain is a grid,
-    it shows a map without intervals, on which frequencies below one standard error are drawn as 0.
+    it shows a map without intervals, on which frequencies below one standard error are drawn as 0. The colours of a map
+    follow the square root of the frequency, so that rare cells are visible next to frequent ones.
 
     Parameters
     ----------
@@ -76,6 +82,8 @@ def plot_estimate(
     simultaneous
         If True, all intervals together contain the true frequencies with this confidence; if False, each does so on its
         own (see ``Estimate.interval``).
+    title
+        Title of the figure. By default, the number of reports and the method.
 
     Returns
     -------
@@ -91,30 +99,34 @@ def plot_estimate(
     >>> plot_estimate(result).axes[0].get_title()
     'Estimated frequencies from 100 reports (method unbiased)'
     """
+    title = _estimate_title(estimate) if title is None else title.replace("$", r"\$")
     if estimate.domain.kind == "grid":
-        return _plot_map(estimate)
+        return _plot_map(estimate, title)
     if truth is not None:
         truth = checked_distribution(truth, estimate.domain, "plot_estimate", "truth", absent=0.0)
     low, high = estimate.interval(confidence, simultaneous=simultaneous)
     shown = f"{percent(confidence)} interval{' (simultaneous)' if simultaneous else ''}"
     places = np.arange(len(estimate.domain))
     has_bars = len(places) <= MOST_BARS
-    figure, axes = new_figure(max(6.0, 0.28 * len(places) if has_bars else 10.0), 4.0)
+    width = max(6.0, 0.28 * len(places) if has_bars else 10.0)
+    figure, axes = new_figure(width, 4.0)
     if has_bars:
         axes.bar(places, estimate.frequencies, color=BAND, label="estimate")
         axes.vlines(places, low, high, color=INK, linewidth=1.5, label=shown)
-        turned = {"rotation": 45, "ha": "right"} if len(places) > 8 else {}
-        axes.set_xticks(places, [str(label) for label in estimate.domain], **turned)
+        label_ticks(axes, places, estimate.domain, width)
         axes.set_xlabel("value")
     else:
         axes.fill_between(places, low, high, color=BAND, label=shown)
         axes.plot(places, estimate.frequencies, color=INK, linewidth=0.8, label="estimate")
         axes.set_xlabel("value, in domain order")
     if truth is not None:
-        axes.plot(places, truth, "D" if has_bars else "-", color=TRUTH, markersize=5, linewidth=0.8, label="truth")
+        # Hollow marks next to the middle of the bar leave the interval visible.
+        at, mark = (places + 0.22, "D") if has_bars else (places, "-")
+        hollow = {"markerfacecolor": "none"} if has_bars else {}
+        axes.plot(at, truth, mark, color=TRUTH, markersize=5, linewidth=0.8, label="truth", **hollow)
     axes.set_ylabel(FREQUENCY)
     axes.set_ylim(bottom=0)
-    axes.set_title(_estimate_title(estimate))
+    axes.set_title(title)
     axes.legend(frameon=False)
     return figure
 
@@ -124,7 +136,7 @@ def _estimate_title(estimate: Estimate) -> str:
     return f"Estimated frequencies from {quantity(estimate.n, 'report')} (method {estimate.method})"
 
 
-def _plot_map(estimate: Estimate) -> Figure:
+def _plot_map(estimate: Estimate, title: str) -> Figure:
     """Plot the frequencies of a grid as a map, or by row and column if it has no coordinates."""
     rows, columns = estimate.domain.shape
     is_map = estimate.domain.is_map
@@ -134,11 +146,12 @@ def _plot_map(estimate: Estimate) -> Figure:
     figure, axes = new_figure(7.0, max(3.0, 6.0 * rows / columns))
     # Frequencies below the noise are drawn as 0, because a map of noise would mislead.
     shown = np.where(estimate.frequencies > estimate.standard_errors, estimate.frequencies, 0.0)
-    mesh = axes.pcolormesh(horizontal, vertical, shown.reshape(rows, columns), cmap="Blues")
-    figure.colorbar(mesh, ax=axes, label="frequency (0 if below one standard error)")
+    scale = import_optional("matplotlib.colors", "plot", "drawing a figure").PowerNorm(0.5, vmin=0.0)
+    mesh = axes.pcolormesh(horizontal, vertical, shown.reshape(rows, columns), cmap="Blues", norm=scale)
+    figure.colorbar(mesh, ax=axes, label="frequency (square-root scale)")
     axes.set_xlabel("longitude (degrees)" if is_map else "column")
     axes.set_ylabel("latitude (degrees)" if is_map else "row")
-    axes.set_title(_estimate_title(estimate))
+    axes.set_title(title)
     return figure
 
 
@@ -176,14 +189,15 @@ def plot_groups(grouped: GroupedEstimate, confidence: float = 0.95) -> Figure:
     chosen = np.sort(np.argsort(-grouped.total.frequencies, kind="stable")[:most])
     places = np.arange(len(chosen))
     width = 0.8 / len(names)
-    figure, axes = new_figure(max(6.0, 0.28 * len(chosen) * len(names)), 4.0)
+    inches = max(6.0, 0.28 * len(chosen) * len(names))
+    figure, axes = new_figure(inches, 4.0)
     for number, name in enumerate(names):
         estimate = grouped[name]
         low, high = estimate.interval(confidence)
         at = places + (number - (len(names) - 1) / 2) * width
-        axes.bar(at, estimate.frequencies[chosen], width, label=str(name))
+        axes.bar(at, estimate.frequencies[chosen], width, label=display(name))
         axes.vlines(at, low[chosen], high[chosen], color=INK, linewidth=1.0)
-    axes.set_xticks(places, [str(grouped.total.domain.label(x)) for x in chosen.tolist()], rotation=45, ha="right")
+    label_ticks(axes, places, [grouped.total.domain.label(x) for x in chosen.tolist()], inches)
     axes.set_xlabel("value")
     axes.set_ylabel(FREQUENCY)
     axes.set_ylim(bottom=0)
@@ -229,14 +243,14 @@ def plot_frequency_table(table: FrequencyTable, confidence: float = 0.95) -> Fig
     chosen = np.sort(np.argsort(-np.abs(values), kind="stable")[:MOST_BARS])
     low, high = np.array([rows[x][1].interval(confidence) for x in chosen]).T
     places = np.arange(len(chosen))
-    figure, axes = new_figure(max(6.0, 0.28 * len(chosen)), 4.0)
+    width = max(6.0, 0.28 * len(chosen))
+    figure, axes = new_figure(width, 4.0)
     axes.bar(places, values[chosen], color=BAND, label=table.quantity)
     axes.vlines(places, low, high, color=INK, linewidth=1.5, label=f"{percent(confidence)} interval")
     axes.axhline(0, color="grey", linewidth=0.8)
-    turned = {"rotation": 45, "ha": "right"} if len(places) > 8 else {}
-    axes.set_xticks(places, [str(rows[x][0]) for x in chosen], **turned)
+    label_ticks(axes, places, [rows[x][0] for x in chosen], width)
     axes.set_xlabel("value")
-    groups = [str(group) for group, *_ in table.terms]
+    groups = [display(group) for group, *_ in table.terms]
     if table.quantity == "difference":
         axes.set_ylabel("difference (fraction of people)")
         axes.set_title(f"Difference of frequencies: {' minus '.join(groups)}")
@@ -280,7 +294,8 @@ def plot_group_answers(answers: GroupedAnswers, confidence: float = 0.95, *, sim
     several = len(answers.names) > 1
     groups = [group for group in answers.groups or ["all"] for _ in answers.names]
     labels = [
-        f"{group}: {name}" if several else str(group) for group, name in zip(groups, columns["answer"], strict=True)
+        f"{display(group)}: {display(name)}" if several else display(group)
+        for group, name in zip(groups, columns["answer"], strict=True)
     ]
     count = f" in {quantity(len(answers), 'group')}" if answers.by else ""
     title = f'Answers to the question "{answers.question.name}"{count}, {percent(confidence)} intervals'
@@ -320,7 +335,7 @@ def plot_group_differences(comparison: Comparison, confidence: float = 0.95, *, 
     columns = comparison.to_columns(confidence, simultaneous=simultaneous)
     several = len(comparison.answers.names) > 1
     labels = [
-        f"{first} - {second}: {name}" if several else f"{first} - {second}"
+        f"{display(first)} - {display(second)}" + (f": {display(name)}" if several else "")
         for first, second, name in zip(columns["group"], columns["minus"], columns["answer"], strict=True)
     ]
     together = " simultaneous" if simultaneous else ""
@@ -383,8 +398,8 @@ def plot_epsilons(policy: Policy) -> Figure:
     image = axes.imshow(finite, cmap="viridis_r", vmin=0)
     figure.colorbar(image, ax=axes, label="effective ε (blank: no rule)")
     if len(epsilons) <= 20:
-        labels = [str(label) for label in policy.domain]
-        axes.set_xticks(range(len(epsilons)), labels, rotation=45, ha="right")
+        labels = [display(label) for label in policy.domain]
+        axes.set_xticks(range(len(epsilons)), labels, rotation=45, ha="right", rotation_mode="anchor")
         axes.set_yticks(range(len(epsilons)), labels)
     axes.set_xlabel("alternative value x'")
     axes.set_ylabel("true value x")
@@ -447,8 +462,9 @@ def plot_plan(policy: Policy | Plan, numbers: Any = (10**3, 10**4, 10**5, 10**6,
     Returns
     -------
     matplotlib.figure.Figure
-        One line per mechanism: its expected total variation error (half the l1 error, at most 1), on logarithmic axes.
-        For a plan with a question, the standard error of the answers.
+        One line per mechanism, labelled at its right end: its expected total variation error (half the l1 error, at
+        most 1), on logarithmic axes. The recommended mechanism is dark and on top. For a plan with a question, the
+        standard error of the answers.
 
     Raises
     ------
@@ -461,23 +477,55 @@ def plot_plan(policy: Policy | Plan, numbers: Any = (10**3, 10**4, 10**5, 10**6,
     >>> plot_plan(Uniform(Domain.range(3), 1), numbers=[100, 1000]).axes[0].get_xlabel()
     'number of people'
     """
-    figure, axes = new_figure(6.0, 4.0)
+    figure, axes = new_figure(7.5, 4.4)
     numbers = [checked_count("plot_plan", n, "numbers") for n in numbers]
     compared = policy if isinstance(policy, Plan) else plan(policy, n=1)
     policy = compared.policy
     asks = compared.question is not None
     most = np.inf if asks else 1.0
-    for row in compared.rows:
+    best = compared.best
+    ends: list[tuple[float, str, bool]] = []
+    # The recommended mechanism is drawn last and thicker, so that no other line hides it.
+    for row in sorted(compared.rows, key=lambda row: row is best):
         error = compared.standard_error(row) if asks else row.half_l1
+        if not math.isfinite(error):
+            continue
         errors = [min(error * (compared.n / n) ** 0.5, most) for n in numbers]
-        axes.loglog(numbers, errors, marker="o", markersize=3, label=row.name)
+        is_best = row is best
+        style = {"color": INK, "linewidth": 2.5} if is_best else {"color": BAND, "linewidth": 1.2}
+        axes.loglog(numbers, errors, marker="o", markersize=4 if is_best else 2.5, label=row.name, **style)
+        ends.append((errors[-1], row.name, is_best))
+    _label_ends(axes, max(numbers), ends)
     if not asks:
         axes.axhline(1, color="grey", linewidth=0.8, linestyle=":")
     axes.set_xlabel("number of people")
     axes.set_ylabel(_error_label(compared))
     axes.set_title(f"{policy.kind.capitalize()} policy over {quantity(len(policy.domain), 'value')}")
-    axes.legend(frameon=False)
     return figure
+
+
+#: Least ratio of the heights of two labels on a logarithmic axis with one decade per inch, and more with more decades.
+_LABEL_STEP = 0.055
+
+
+def _label_ends(axes: Any, last: int, ends: list[tuple[float, str, bool]]) -> None:
+    """Label lines at their right ends; labels of lines that end close to each other are moved apart."""
+    low, high = (math.log10(bound) for bound in axes.get_ylim())
+    step = _LABEL_STEP * (high - low)
+    place = -math.inf
+    for error, name, is_best in sorted(ends):
+        place = max(math.log10(error), place + step)
+        axes.annotate(
+            f"{name} (recommended)" if is_best else name,
+            (last, error),
+            (last * 1.25, 10**place),
+            fontsize=8,
+            va="center",
+            color=INK if is_best else "#5b6068",
+            fontweight="bold" if is_best else "normal",
+            annotation_clip=False,
+        )
+    axes.set_ylim(10**low, 10 ** max(high, place + step))
 
 
 @register_plot(Plan)
@@ -559,7 +607,7 @@ def plot_matrix(optimum: Optimum) -> Figure:
     image = axes.imshow(matrix, cmap="Blues", vmin=0, aspect="auto", interpolation="nearest")
     figure.colorbar(image, ax=axes, label="probability")
     if len(matrix) <= 20:
-        axes.set_yticks(range(len(matrix)), [str(label) for label in optimum.mechanism.domain])
+        axes.set_yticks(range(len(matrix)), [display(label) for label in optimum.mechanism.domain])
     axes.set_xlabel("report")
     axes.set_ylabel("value")
     axes.set_title(f"Optimal mechanism: {optimum.utility} {optimum.value:.4g}, bound {optimum.bound:.4g}")
@@ -658,7 +706,8 @@ def plot_sampler_audit(audit: SamplerAudit) -> Figure:
         "allowed by the policy": float(audit.epsilon),
         f"lower bound ({confidence} confidence)": audit.epsilon_lower,
     }
-    return _plot_epsilon_bars(bars, f"Black-box audit of {audit.pair[0]!r} against {audit.pair[1]!r}")
+    first, second = (display(repr(value)) for value in audit.pair)
+    return _plot_epsilon_bars(bars, f"Black-box audit of {first} against {second}")
 
 
 def _plot_epsilon_bars(bars: dict[str, float], title: str) -> Figure:
@@ -706,7 +755,7 @@ def plot_region(region: ErrorRegion | PolicyRegion) -> Figure:
     axes.fill_between(alarm, missed, 1 - alarm, color=BAND, alpha=0.5, linewidth=0)
     axes.plot(alarm, missed, color=INK, marker="o", markersize=3)
     _label_errors(axes, region.x, region.other)
-    axes.set_title(f"Errors of tests between {region.x!r} and {region.other!r}")
+    axes.set_title(f"Errors of tests between {display(repr(region.x))} and {display(repr(region.other))}")
     return figure
 
 
@@ -716,5 +765,6 @@ def _label_errors(axes: Any, x: object, other: object) -> None:
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
     axes.set_aspect("equal")
-    axes.set_xlabel(f"false alarm rate\n(test says {x!r} if the value is {other!r})")
-    axes.set_ylabel(f"missed detection rate\n(test says {other!r} if the value is {x!r})")
+    first, second = display(repr(x)), display(repr(other))
+    axes.set_xlabel(f"false alarm rate\n(test says {first} if the value is {second})")
+    axes.set_ylabel(f"missed detection rate\n(test says {second} if the value is {first})")

@@ -11,13 +11,34 @@ from sfumato.errors import InvalidInput
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["BAND", "FREQUENCY", "INK", "MOST_BARS", "TRUTH", "new_figure", "save"]
+__all__ = ["BAND", "FREQUENCY", "INK", "MOST_BARS", "TRUTH", "display", "label_ticks", "new_figure", "save"]
 
 #: Maximum number of bars; more frequencies are drawn as a line with a band.
 MOST_BARS = 60
 #: Colours of lines and the best bar, of bars and bands, and of the truth.
 INK, BAND, TRUTH = "#1f4e79", "#9dc3e6", "#c55a11"
 FREQUENCY = "frequency (fraction of people)"
+#: Maximum characters of a label; the rest of it is cut.
+_LONGEST_LABEL = 28
+#: Inches that one character of an upright label takes.
+_CHARACTER = 0.095
+
+
+def display(label: object) -> str:
+    """Return a label for a figure: tuples joined by dots, long labels cut, dollar signs not read as formulas."""
+    shown = " · ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+    shown = " ".join(shown.split())
+    if len(shown) > _LONGEST_LABEL:
+        shown = f"{shown[: _LONGEST_LABEL - 1]}…"
+    return shown.replace("$", r"\$")
+
+
+def label_ticks(axes: Any, places: Any, labels: Any, width: float) -> None:
+    """Label the ticks of the horizontal axis; turn the labels if they would overlap on a figure of this width."""
+    shown = [display(label) for label in labels]
+    is_wide = max(map(len, shown)) * _CHARACTER > 0.85 * width / len(shown)
+    turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if is_wide or len(shown) > 8 else {}
+    axes.set_xticks(places, shown, **turned)
 
 
 def new_figure(width: float, height: float) -> tuple[Figure, Any]:

@@ -1,4 +1,4 @@
-"""HTML pages: the first page, Studio, survey and results, and their static files under ``/static/``.
+"""HTML pages: the first page, Studio, My surveys, survey and results, and their static files under ``/static/``.
 
 All files come from this host; the pages load nothing from other hosts.
 """
@@ -22,10 +22,16 @@ from sfumato.server.api.collector import Collector
 from sfumato.server.api.schemas import CollectionList, ListedCollection
 from sfumato.server.http.responses import ApiError
 
-__all__ = ["PAGES", "client_library", "give_file", "give_first_page", "page"]
+__all__ = ["PAGES", "client_library", "error_page", "give_file", "give_first_page", "page"]
 
-#: HTML files of this folder, by the path of their page.
-PAGES = {"/studio": "studio.html", "/c/{id}": "survey.html", "/c/{id}/results": "results.html"}
+#: Files of this folder, by the path of their page. The service worker is at the root, because it serves all of them.
+PAGES = {
+    "/studio": "studio.html",
+    "/surveys": "surveys.html",
+    "/c/{id}": "survey.html",
+    "/c/{id}/results": "results.html",
+    "/worker.js": "worker.js",
+}
 
 _FOLDER = importlib.resources.files("sfumato.server.pages")
 #: Files of the browser client. The wheel contains them in this folder; their source is ``clients/js``.
@@ -41,7 +47,8 @@ _TEMPLATE = """<!doctype html>
 <link rel="icon" href="/static/icon.svg">
 <link rel="stylesheet" href="/static/plain.css">
 <a class="skip" href="#main">Skip to content</a>
-<header class="top"><a class="name" href="/">Sfumato</a><a href="/studio">Studio</a><a href="/docs">API</a></header>
+<header class="top"><a class="name" href="/">Sfumato</a><a href="/studio">Studio</a><a href="/surveys">My surveys</a>
+<a href="/docs">API</a></header>
 <main id="main">
 <h1>{title}</h1>
 {body}
@@ -53,6 +60,37 @@ _TEMPLATE = """<!doctype html>
 def page(title: str, body: str) -> Response:
     """Return an HTML page with a title; ``body`` is HTML."""
     return HTMLResponse(_TEMPLATE.format(title=html.escape(title), body=body))
+
+
+#: Headings and advice of error pages, by reason; other reasons have the last one.
+_ERRORS = {
+    "not-found": (
+        "This page does not exist",
+        "Check that the address is complete. If you followed a link, ask its sender for it.",
+    ),
+    "rate": ("Too many requests", "Wait a few seconds, then reload the page."),
+    "overloaded": ("The collector is busy", "Wait a few seconds, then reload the page."),
+    "unavailable": (
+        "The collector is not available",
+        "Wait a minute, then reload the page. Replies that wait in your browser are kept.",
+    ),
+    "": ("This page cannot be shown", "Go back, or start at the first page."),
+}
+
+
+def error_page(error: ApiError) -> Response:
+    """Return an error as a page for people, with the status and the headers of its JSON form."""
+    title, advice = _ERRORS.get(error.reason, _ERRORS[""])
+    body = (
+        f'<p class="lead">{html.escape(advice)}</p><p class="quiet">{html.escape(error.message)} '
+        f"(<code>{html.escape(error.reason)}</code>)</p>"
+        '<p class="actions"><a class="button main" href="/">First page</a></p>'
+    )
+    response = page(title, body)
+    response.status_code = error.status
+    copied = (b"retry-after", b"www-authenticate")
+    response.raw_headers += [header for header in error.response().raw_headers if header[0] in copied]
+    return response
 
 
 def client_library(name: str) -> Traversable:

@@ -3,12 +3,13 @@ import { chart, distributionChart, noChart } from "./charts.js"
 import { h, percent } from "./dom.js"
 
 /** @typedef {{ answer: any, value: any, standard_error: number | null, low: any, high: any }} AnswerRow */
-/** @typedef {{ title: string, question: any, answers: AnswerRow[], rounding: number }} Answered */
+/** @typedef {{ title: string, question: any, answers: AnswerRow[], rounding: number,
+ * marks?: boolean }} Answered */
 
 /** Titles of the questions, by name. */
-const TITLES = { mean: "Mean", distribution: "Share of people up to each value", ranges: "Shares of ranges", quantiles: "Quantiles", workload: "Answers" }
+const TITLES = { mean: "Mean", distribution: "Share of people up to each value", ranges: "Shares of ranges", quantiles: "Quantiles", workload: "Answers", marginals: "Shares of people" }
 /** Questions whose answers are shares of people. */
-const SHARES = ["distribution", "ranges"]
+const SHARES = ["distribution", "ranges", "marginals"]
 /** Maximum rows of the table; the files contain all of them. */
 const MOST_ROWS = 1000
 
@@ -22,16 +23,18 @@ export function answerText(value, question) {
 /** Names an answer. @param {AnswerRow} row @param {any} question */
 export function answerName({ answer }, question) {
 	if (question.question === "distribution") return `up to ${answer}`
+	if (question.question === "marginals") return String(answer).replace(/=yes$/, "")
 	return question.question === "quantiles" ? (answer === 0.5 ? "median" : percent(answer, 0)) : String(answer)
 }
 
 /** Creates the card of the answers, and the function that shows the latest ones. */
-export function answersCard() {
-	const headline = h("div", { id: "answer" }), picture = h("div", { class: "chart", id: "distribution" }), table = h("div", { class: "wide", id: "answer-table" })
-	const heading = h("h2", {}), section = h("section", { class: "card", id: "question" }, heading, headline, picture, table)
+export function answersCard(tag = "") {
+	const headline = h("div", { id: `answer${tag}` }), picture = h("div", { class: "chart", id: `distribution${tag}` }), table = h("div", { class: "wide", id: `answer-table${tag}` })
+	const heading = h("h2", {}), section = h("section", { class: "card", id: tag ? `asked${tag}` : "question" }, heading, headline, picture, table)
 	/** @param {Answered[]} groups @param {string} level */
 	const show = (groups, level) => {
-		const asked = groups.filter(({ question }) => question)
+		// Of the options of a multiple choice, the share of "no" says nothing more than that of "yes".
+		const asked = groups.filter(({ question }) => question).map((group) => (group.marks ? { ...group, answers: group.answers.filter(({ answer }) => String(answer).endsWith("=yes")) } : group))
 		if (!asked.length) return
 		heading.textContent = TITLES[/** @type {keyof typeof TITLES} */ (asked[0].question.question)] ?? "Answers"
 		headline.replaceChildren(...asked.flatMap((group) => sentences(group, level, asked.length > 1)))

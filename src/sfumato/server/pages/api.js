@@ -35,9 +35,18 @@ async function request(path, options) {
 	throw new ApiError(error.reason, error.message)
 }
 
-/** Requests JSON from the collector; with a body, sends the body as JSON. @param {string} path @param {any} [body] @returns {Promise<any>} */
-export async function ask(path, body) {
-	const response = await request(path, body === undefined ? {} : { method: "POST", body: JSON.stringify(body) })
+/** Stores the reader token of a link (`#token=sfr_…`) and removes it from the address. Other tokens are not taken from links, because the author of a link could
+ * make a person act in another name; and a stored token with more rights stays. */
+export function takeReaderToken() {
+	const [, token] = /^#token=(sfr_[\w-]+)$/.exec(location.hash) ?? []
+	if (!token) return
+	if (!adminToken() || adminToken().startsWith("sfr_")) keepAdminToken(token)
+	history.replaceState(null, "", location.pathname + location.search)
+}
+
+/** Requests JSON from the collector; with a body, sends the body as JSON. @param {string} path @param {any} [body] @param {string} [method] @returns {Promise<any>} */
+export async function ask(path, body, method = body === undefined ? "GET" : "POST") {
+	const response = await request(path, { method, ...(body !== undefined && { body: JSON.stringify(body) }) })
 	return await response.json()
 }
 

@@ -3,7 +3,7 @@ import { h, percent, s, whole } from "./dom.js"
 
 /** @typedef {{ value: any, frequency: number, standard_error: number, low: number, high: number }} Row */
 
-/** Draws a chart, and draws it again whenever its width changes. @param {HTMLElement} place @param {(width: number) => SVGElement} draw */
+/** Draws a chart, and draws it again whenever its width changes. @param {HTMLElement} place @param {(width: number) => Element} draw */
 export function chart(place, draw) {
 	const redraw = () => {
 		const width = Math.floor(place.clientWidth)
@@ -98,14 +98,23 @@ export function errorChart({ n, tv, classical }, width) {
  * @param {Row} row @param {number} z the quantile of the intervals, from the collector */
 export const unsure = ({ frequency, standard_error, low, high }, z) => frequency <= 0 || Math.max(high - low, 2 * z * standard_error) > frequency
 
+/** Greatest upper limit of a value that counts as rare. */
+const RARE = 0.1
+
+/** Returns whether a value is rare: its estimate is not above 0 by its interval, and its upper limit is low. @param {Row} row @param {number} z */
+export const rare = (row, z) => unsure(row, z) && row.high <= RARE
+
+/** @param {number} share */
+const within = (share) => Math.min(1, Math.max(0, share))
+
 /** Draws bars with intervals, for one or more groups. @param {{ name: string, rows: Row[] }[]} groups @param {string[]} names
  * @param {number[]} places indices of the values to draw, in order @param {number} z @param {number} width */
 export function estimateChart(groups, names, places, z, width) {
 	const narrow = width < 520, left = narrow ? 18 : Math.min(220, 30 + 7.4 * Math.max(...places.map((x) => names[x].length)))
-	const each = 22, gap = narrow ? 34 : 16, right = 62, top = 8, bottom = 34
+	const each = 22, gap = narrow ? 34 : 16, right = 104, top = 8, bottom = 34
 	const tall = each * groups.length, height = top + places.length * (tall + gap) + bottom
 	const shown = groups.flatMap(({ rows }) => places.map((x) => rows[x]))
-	const low = Math.min(0, ...shown.flatMap((row) => [row.low, row.frequency])), high = Math.max(0.01, ...shown.flatMap((row) => [row.high, row.frequency]))
+	const low = 0, high = Math.max(0.01, ...shown.flatMap((row) => [within(row.high), within(row.frequency)]))
 	const x = (/** @type {number} */ v) => left + ((v - low) / (high - low)) * (width - left - right)
 	const step = stepFor(high - low, narrow ? 3 : 5), first = Math.ceil(low / step), last = Math.floor(high / step)
 	const marks = Array.from({ length: last - first + 1 }, (_, i) => (first + i) * step)
@@ -124,13 +133,15 @@ export function estimateChart(groups, names, places, z, width) {
 
 	/** @param {Row} row @param {number} middle @param {number} group */
 	function bar(row, middle, group) {
-		const ends = [x(row.low), x(row.high)], from = Math.min(x(0), x(row.frequency))
-		return s("g", { class: `${group ? "second" : "first"}${unsure(row, z) ? " unsure" : ""}` },
-			s("rect", { x: from, y: middle - 7, width: Math.abs(x(row.frequency) - x(0)), height: 14, rx: 3, class: "bar" }),
+		const ends = [x(within(row.low)), x(within(row.high))], share = within(row.frequency)
+		const said = rare(row, z) ? `at most ${percent(row.high)}` : percent(share)
+		return s("g", { class: `${group ? "second" : "first"} group-${group % 6}${unsure(row, z) ? " unsure" : ""}` },
+			s("rect", { x: x(0), y: middle - 7, width: x(share) - x(0), height: 14, rx: 3, class: "bar" }),
 			s("path", { d: path([[ends[0], middle], [ends[1], middle]]), class: "whisker" }),
 			...ends.map((end) => s("path", { d: path([[end, middle - 5], [end, middle + 5]]), class: "whisker" })),
-			s("circle", { cx: x(row.frequency), cy: middle, r: 4.5, class: "dot" }),
-			label(Math.max(ends[1], x(row.frequency)) + 9, middle + 4, percent(row.frequency), { class: unsure(row, z) ? "quiet" : "" }))
+			s("circle", { cx: x(share), cy: middle, r: 4.5, class: "dot" }),
+			groups.length > 2 && label(x(0) + 4, middle + 4, String(group + 1), { class: "number-of-group" }),
+			label(Math.max(ends[1], x(share)) + 9, middle + 4, said, { class: unsure(row, z) ? "quiet" : "" }))
 	}
 }
 
@@ -159,22 +170,21 @@ const cut = (name, most) => (name.length > most ? `${name.slice(0, Math.max(1, M
 
 /** Draws a map whose cells are darker for larger shares, and dashed where there are too few answers.
  * @param {Row[]} rows @param {{ rows: number, columns: number, order: number[], rowNames: any[], columnNames: any[], map: boolean }} grid
- * @param {string[]} names @param {number} z @param {number} width */
-export function heatMap(rows, grid, names, z, width) {
+ * @param {string[]} names @param {number} z @param {number} width @param {number} most the share of the darkest colour */
+export function heatMap(rows, grid, names, z, width, most) {
 	const left = grid.map ? 0 : Math.min(130, 16 + 7.4 * Math.max(...grid.rowNames.map((name) => String(name).length))), top = grid.map ? 0 : 26
 	const side = Math.max(4, Math.min(76, (width - left) / grid.columns)), legend = 46
-	const most = Math.max(0.001, ...rows.map((row) => row.frequency))
 	const paint = getComputedStyle(document.documentElement)
 	const [from, to] = ["--sunken", "--accent"].map((name) => rgb(paint.getPropertyValue(name)))
 	const colour = (/** @type {number} */ share) => from.map((c, i) => Math.round(c + (to[i] - c) * Math.min(1, Math.max(0, share))))
 	const height = top + grid.rows * side + legend, whole = left + grid.columns * side
 	const cells = grid.order.map((place, i) => {
-		const row = rows[place], fill = colour(row.frequency / most)
+		const row = rows[place], open = unsure(row, z), share = within(row.frequency), fill = colour(open && !rare(row, z) ? 0 : share / most)
 		const x = left + (i % grid.columns) * side, y = top + Math.floor(i / grid.columns) * side
 		return s("g", {},
-			s("rect", { x, y, width: side, height: side, rx: 3, class: "patch", fill: `rgb(${fill})` }, s("title", {}, `${names[place]}: ${percent(row.frequency)}, ${percent(row.low)} to ${percent(row.high)}`)),
-			unsure(row, z) && side > 14 && s("rect", { x: x + 4, y: y + 4, width: side - 8, height: side - 8, rx: 2, class: "unsettled" }),
-			side >= 44 && label(x + side / 2, y + side / 2 + 4, percent(row.frequency), { "text-anchor": "middle", class: luminance(fill) > 0.18 ? "on-light" : "on-dark" }))
+			s("rect", { x, y, width: side, height: side, rx: 3, class: "patch", fill: `rgb(${fill})` }, s("title", {}, `${names[place]}: ${rare(row, z) ? `at most ${percent(row.high)}` : open ? "not enough answers yet" : percent(share)}, ${percent(row.low)} to ${percent(row.high)}`)),
+			open && side > 14 && s("rect", { x: x + 4, y: y + 4, width: side - 8, height: side - 8, rx: 2, class: "unsettled" }),
+			side >= 44 && !open && label(x + side / 2, y + side / 2 + 4, percent(share), { "text-anchor": "middle", class: luminance(fill) > 0.18 ? "on-light" : "on-dark" }))
 	})
 	const scale = Array.from({ length: 24 }, (_, i) => s("rect", { x: left + i * 6, y: height - 30, width: 6.5, height: 12, fill: `rgb(${colour(i / 23)})` }))
 	return frame(Math.min(width, Math.max(whole, left + 240)), height, "Map of estimated shares; the table has the same numbers",
@@ -197,16 +207,62 @@ export function luminance(colour) {
 	return 0.2126 * r + 0.7152 * g + 0.0722 * b
 }
 
-/** Returns a chart as a PNG. Draws its shapes on a canvas, because the content security policy blocks images from data or blob URLs.
- * @param {SVGSVGElement} svg @returns {Promise<Blob>} */
-export function png(svg, scale = 2, margin = 16) {
-	const width = Number(svg.getAttribute("width")), height = Number(svg.getAttribute("height"))
+/** Width and height of a chart. @param {SVGSVGElement} svg */
+const sizeOf = (svg) => ({ width: Number(svg.getAttribute("width")), height: Number(svg.getAttribute("height")) })
+
+/** Height of a line of the heading of a picture. */
+const LINE = 22
+
+/** Returns charts, one below another, as a PNG with a heading. Draws their shapes on a canvas, because the content security policy blocks images
+ * from data or blob URLs. @param {SVGSVGElement[]} svgs @param {string[]} lines @returns {Promise<Blob>} */
+export function png(svgs, lines, scale = 2, margin = 16) {
+	const sizes = svgs.map(sizeOf), width = Math.max(420, ...sizes.map((size) => size.width)), height = sizes.reduce((sum, size) => sum + size.height + margin, lines.length * LINE)
 	const canvas = h("canvas", { width: (width + 2 * margin) * scale, height: (height + 2 * margin) * scale })
 	const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"))
 	context.scale(scale, scale)
-	context.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--surface")
+	const paint = getComputedStyle(document.documentElement)
+	context.fillStyle = paint.getPropertyValue("--surface")
 	context.fillRect(0, 0, width + 2 * margin, height + 2 * margin)
 	context.translate(margin, margin)
+	context.fillStyle = paint.getPropertyValue("--ink")
+	lines.forEach((line, i) => {
+		context.font = `${i ? 13 : 15}px system-ui, sans-serif`
+		context.fillText(line, 0, i * LINE + 14, width)
+	})
+	context.translate(0, lines.length * LINE)
+	svgs.forEach((svg, i) => {
+		drawShapes(context, svg)
+		context.translate(0, sizes[i].height + margin)
+	})
+	return new Promise((resolve, reject) => canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("The browser could not create the image. Try another browser."))), "image/png"))
+}
+
+/** Properties of the style sheet that the shapes of a chart have. */
+const INLINED = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "font-size", "font-family", "text-anchor"]
+
+/** Returns charts, one below another, as an SVG file with a heading; the file holds the styles. @param {SVGSVGElement[]} svgs @param {string[]} lines */
+export function svgFile(svgs, lines, margin = 16) {
+	const sizes = svgs.map(sizeOf), width = Math.max(420, ...sizes.map((size) => size.width)) + 2 * margin, ink = getComputedStyle(document.documentElement).getPropertyValue("--ink").trim()
+	let y = margin + lines.length * LINE
+	const charts = svgs.map((svg, i) => {
+		const copy = /** @type {SVGSVGElement} */ (svg.cloneNode(true)), originals = svg.querySelectorAll("*")
+		copy.querySelectorAll("*").forEach((shape, n) => {
+			const style = getComputedStyle(originals[n])
+			for (const name of INLINED) shape.setAttribute(name, style.getPropertyValue(name))
+			shape.removeAttribute("class")
+		})
+		copy.setAttribute("x", String(margin))
+		copy.setAttribute("y", String(y))
+		y += sizes[i].height + margin
+		return copy
+	})
+	const heading = lines.map((line, i) => label(margin, margin + i * LINE + 14, line, { fill: ink, "font-size": i ? 13 : 15, "font-family": "system-ui, sans-serif" }))
+	const file = s("svg", { width, height: y, viewBox: `0 0 ${width} ${y}` }, s("title", {}, lines.join("; ")), s("rect", { width, height: y, fill: getComputedStyle(document.documentElement).getPropertyValue("--surface").trim() }), ...heading, ...charts)
+	return new Blob([new XMLSerializer().serializeToString(file)], { type: "image/svg+xml" })
+}
+
+/** Draws the shapes of a chart on a canvas. @param {CanvasRenderingContext2D} context @param {SVGSVGElement} svg */
+function drawShapes(context, svg) {
 	for (const shape of svg.querySelectorAll("rect, path, circle, text")) {
 		const style = getComputedStyle(shape), number = (/** @type {string} */ name) => Number(shape.getAttribute(name) ?? 0)
 		context.save()
@@ -240,5 +296,27 @@ export function png(svg, scale = 2, margin = 16) {
 		}
 		context.restore()
 	}
-	return new Promise((resolve, reject) => canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("The browser could not create the image. Try another browser."))), "image/png"))
+}
+
+/** Draws the share of one value over waves, with intervals. @param {{ wave: number, row: Row }[]} points @param {number} count of all waves @param {number} most the end of the axis
+ * @param {string} name @param {number} width */
+export function trendChart(points, count, most, name, width) {
+	const height = 150, left = 44, right = 12, top = 10, bottom = 26, low = Math.min(0, ...points.map(({ row }) => row.low))
+	const x = (/** @type {number} */ wave) => left + ((wave + 0.5) / count) * (width - left - right)
+	const y = (/** @type {number} */ v) => top + ((most - v) / (most - low)) * (height - top - bottom)
+	const step = stepFor(most - low, 3), first = Math.ceil(low / step), marks = Array.from({ length: Math.floor(most / step) - first + 1 }, (_, i) => (first + i) * step)
+	const every = Math.ceil(count / Math.max(1, Math.floor((width - left - right) / 34)))
+	const waves = Array.from({ length: count }, (_, i) => i).filter((i) => i % every === 0)
+	return frame(width, height, `${name}: ${points.map(({ wave, row }) => `wave ${wave + 1} ${percent(row.frequency)}, ${percent(row.low)} to ${percent(row.high)}`).join("; ")}`,
+		...marks.flatMap((v) => [
+			s("path", { d: path([[left, y(v)], [width - right, y(v)]]), class: v ? "rule" : "axis" }),
+			label(left - 6, y(v) + 4, percent(v, step < 0.01 ? 1 : 0), { "text-anchor": "end", class: "quiet" }),
+		]),
+		...waves.map((wave) => label(x(wave), height - 8, String(wave + 1), { "text-anchor": "middle", class: "quiet" })),
+		points.length > 1 && s("path", { d: path(points.map(({ wave, row }) => [x(wave), y(row.frequency)])), class: "line" }),
+		...points.flatMap(({ wave, row }) => [
+			s("path", { d: path([[x(wave), y(row.low)], [x(wave), y(row.high)]]), class: "whisker" }),
+			s("circle", { cx: x(wave), cy: y(row.frequency), r: 4, class: "dot" }),
+		]),
+	)
 }

@@ -54,7 +54,9 @@ export function download(name, content) {
 /** Returns rows as a CSV file. @param {any[][]} rows */
 export function csv(rows) {
 	const cell = (/** @type {any} */ value) => {
-		const content = value === null || value === undefined ? "" : String(value)
+		const given = value === null || value === undefined ? "" : String(value)
+		// A spreadsheet would run a cell that begins like a formula.
+		const content = /^[=+\-@\t\r]/.test(given) && Number.isNaN(Number(given)) ? `'${given}` : given
 		return /[",\r\n]/.test(content) ? `"${content.replaceAll('"', '""')}"` : content
 	}
 	return new Blob([rows.map((row) => `${row.map(cell).join(",")}\r\n`).join("")], { type: "text/csv" })

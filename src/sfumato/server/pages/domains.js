@@ -1,4 +1,5 @@
 // Domains from their documents (docs/collector.md): values in order, and their display names.
+import { t } from "./messages.js"
 
 /** @typedef {{ values?: any[], size?: number, low?: any, high?: any, bins?: number, edges?: any[], closed?: string, missing?: string, grid?: any,
  * product?: Record<string, any>, order?: string[] }} DomainDocument */
@@ -48,9 +49,13 @@ export function labelsOf(domain) {
 	return factors.reduce((all, { labels }) => all.flatMap((tuple) => labels.map((label) => [...tuple, label])), /** @type {any[][]} */ ([[]]))
 }
 
+/** Whether values are marks of a multiple choice: every attribute is an option, "no" or "yes". @param {DomainDocument} domain */
+export const isMarks = (domain) => !!domain.product && factorsOf(domain).every(({ labels }) => labels.join() === "no,yes")
+
 /** Returns the display name of a value. @param {any} value @param {DomainDocument} domain */
 export function nameOf(value, domain) {
-	if (domain.grid) return `row ${value[0] + 1}, column ${value[1] + 1}`
+	if (domain.grid) return t("cell", { row: value[0] + 1, column: value[1] + 1 })
+	if (isMarks(domain) && Array.isArray(value)) return factorsOf(domain).filter((_, i) => value[i] === "yes").map(({ name }) => name).join(", ") || t("none-marked")
 	return Array.isArray(value) ? value.join(" · ") : String(value)
 }
 
@@ -58,7 +63,7 @@ export function nameOf(value, domain) {
  * displayed last. @param {DomainDocument} domain */
 export function gridOf(domain) {
 	const factors = factorsOf(domain)
-	if (factors.length !== 2) return null
+	if (factors.length !== 2 || isMarks(domain)) return null
 	const [rows, columns] = factors.map(({ labels }) => labels.length), map = !!domain.grid?.latitude
 	/** Indices of the values in reading order. */
 	const order = Array.from({ length: rows * columns }, (_, i) => {
@@ -71,6 +76,6 @@ export function gridOf(domain) {
 /** Joins names for a sentence: at most `most` of them, then how many more. @param {string[]} names */
 export function listed(names, most = 6, count = names.length) {
 	const shown = names.slice(0, most).map((name) => `“${name}”`), more = count - shown.length
-	if (more > 0) return `${shown.join(", ")} or ${more.toLocaleString("en")} more`
-	return shown.length < 2 ? shown.join("") : `${shown.slice(0, -1).join(", ")} or ${shown[shown.length - 1]}`
+	if (more > 0) return t("or-more", { names: shown.join(", "), count: more })
+	return shown.length < 2 ? shown.join("") : t("or", { first: shown.slice(0, -1).join(", "), last: shown[shown.length - 1] })
 }

@@ -20,7 +20,7 @@ export function painter({ names, order, columns, marks, brushes, brush, about, o
 		cell.className = `cell ${className}`
 		cell.setAttribute("aria-label", `${names[order[i]]}: ${name}`)
 		cell.title = columns ? `${names[order[i]]}: ${name}` : ""
-		cell.replaceChildren(...(columns ? [] : [names[order[i]]]), ...(mark ? [h("span", { class: "mark" }, mark)] : []))
+		cell.replaceChildren(...(columns ? [] : [names[order[i]]]), ...(mark ? [h("span", { class: "mark", "data-mark": mark })] : []))
 	}
 	function paint(i = 0, mark = brush) {
 		if (marks[order[i]] === mark) return

@@ -4,10 +4,10 @@ import { chart, errorChart, noChart, regionChart } from "./charts.js"
 import { gridOf, labelsOf, nameOf } from "./domains.js"
 import { at, copyable, csv, download, h, percent, whole } from "./dom.js"
 import { painter } from "./painter.js"
-import { disclosureSentences, exposure, guessInWords } from "./words.js"
+import { atMost, disclosureSentences, exposure, guessInWords } from "./words.js"
 
 /** @typedef {{ name: string, values: string }} Part */
-/** @typedef {{ title: string, description: string, kind: "list" | "grid" | "product", values: string, rows: number, columns: number,
+/** @typedef {{ title: string, description: string, kind: "list" | "marks" | "grid" | "product", values: string, rows: number, columns: number,
  *   latitude: number[], longitude: number[], parts: Part[], keep: "uniform" | "high-low" | "blocks" | "secret", sensitive: Record<string, number>,
  *   block: Record<string, number>, blocks: number, brush: number, secret: number, epsilon: string, across: string }} Question */
 
@@ -16,6 +16,10 @@ const DRAFT = "sfumato-studio-draft"
 const MOST_LINKS = 10000
 /** Maximum values that can be marked by hand. */
 const MOST_PAINTED = 2500
+/** Maximum options of a multiple choice; each doubles the number of values. */
+const MOST_OPTIONS = 10
+/** The question of a multiple choice: the share of each option. */
+const SHARES_OF_OPTIONS = "marginals:1"
 /** Number of group colours in the style sheet. */
 const PARTS = 8
 const TOO_FEW = "Enter how many people will answer: at least 1."
@@ -27,12 +31,22 @@ const newQuestion = () => ({
 	keep: "uniform", sensitive: {}, block: {}, blocks: 2, brush: 1, secret: 0, epsilon: "1", across: "",
 })
 
-const draft = sessionStorage.getItem(DRAFT)
-const survey = draft ? JSON.parse(draft) : {
-	questions: [newQuestion()], now: 0, people: 1000, before: 0.1, submission: "open", links: 100, results: "public", listed: true,
-}
+const draft = localStorage.getItem(DRAFT)
+const survey = { shared: true, total: 20, target: 2, again: "once", days: 7, waves: 10, factor: "2", changes: "", opens: "", closes: "", ...(draft ? JSON.parse(draft) : {
+	questions: [newQuestion()], now: 0, people: 1000, before: 0.1, submission: "", links: 100, results: "", listed: true,
+}) }
 const question = () => /** @type {Question} */ (survey.questions[survey.now])
-const save = () => sessionStorage.setItem(DRAFT, JSON.stringify(survey))
+const save = () => localStorage.setItem(DRAFT, JSON.stringify(survey))
+
+/** Whether a question names values that are sensitive, or a secret. */
+const isSensitive = () => survey.questions.some((/** @type {Question} */ { keep }) => keep === "high-low" || keep === "secret")
+/** Who may answer and who may read: the author's choice, or the safer one for sensitive questions until the author chooses. */
+const access = {
+	get submission() { return survey.submission || (isSensitive() ? "token" : "open") },
+	set submission(value) { survey.submission = value },
+	get results() { return survey.results || (isSensitive() ? "admin" : "public") },
+	set results(value) { survey.results = value },
+}
 
 // -- from the form to a policy -----------------------------------------------------------------------------------------
 
@@ -53,6 +67,11 @@ function distinct(content, name) {
 /** Returns the document of the domain. @param {Question} current */
 function domainOf({ kind, values, rows, columns, latitude, longitude, parts }) {
 	if (kind === "list") return { values: distinct(values, "The list") }
+	if (kind === "marks") {
+		const order = distinct(values, "The list of options")
+		if (order.length > MOST_OPTIONS) throw new Unfinished(`There are ${order.length} options; a multiple choice has at most ${MOST_OPTIONS}.`)
+		return { product: Object.fromEntries(order.map((option) => [option, ["no", "yes"]])), order }
+	}
 	if (kind === "grid") {
 		if (!(rows >= 1 && columns >= 1 && rows * columns >= 2 && rows * columns <= 5000)) throw new Unfinished("A map must have 2 to 5,000 cells.")
 		if (!(latitude[0] < latitude[1] && longitude[0] < longitude[1])) throw new Unfinished("South must be less than north, and west less than east.")
@@ -66,9 +85,33 @@ function domainOf({ kind, values, rows, columns, latitude, longitude, parts }) {
 /** Returns the mark of a value. Marks are stored by value, so that they survive changes of the list. @param {Question} current @param {any} value */
 const markOf = (current, value) => (current.keep === "high-low" ? current.sensitive[JSON.stringify(value)] ?? 0 : Math.min(current.block[JSON.stringify(value)] ?? 0, current.blocks - 1))
 
-/** Returns the document of the policy. @param {Question} current */
-function policyOf(current) {
-	const domain = /** @type {any} */ (domainOf(current)), { keep, epsilon, across } = current, values = labelsOf(domain)
+/** Returns the field of a request that states what is to be learned, if it is not the share of every value. @param {Question} current */
+const questionOf = ({ kind }) => (kind === "marks" ? { question: SHARES_OF_OPTIONS } : {})
+
+/** Whether the questions share one budget. */
+const isShared = () => survey.shared && survey.questions.length > 1
+
+/** Returns a number of tenths, divided into equal parts, as an exact decimal or fraction. @param {number} tenths */
+function share(tenths, parts = 1) {
+	let [a, b] = [tenths, 10 * parts]
+	while (b) [a, b] = [b, a % b]
+	const [n, d] = [tenths / a, (10 * parts) / a]
+	return d === 1 ? String(n) : 10 % d ? `${n}/${d}` : String(n / d)
+}
+
+/** Returns the level of a question: its part of the shared budget, or its separate level. @param {Question} current */
+const levelOf = (current) => lifetimeLevel(current, 1)
+
+/** Returns a multiple of the level of a question, for all replies about an unchanged answer. @param {Question} current @param {number} factor */
+function lifetimeLevel(current, factor) {
+	if (isShared()) return share(survey.total * factor, survey.questions.length)
+	return factor === 1 ? current.epsilon : share(Math.round(Number(current.epsilon) * 10) * factor)
+}
+
+/** Returns the document of the policy; with a factor, of the lifetime policy, whose levels are multiples. @param {Question} current @param {number} [factor] */
+function policyOf(current, factor = 1) {
+	const domain = /** @type {any} */ (domainOf(current)), { keep } = current, epsilon = lifetimeLevel(current, factor), values = labelsOf(domain)
+	const across = current.across && factor > 1 ? String(Number((Number(current.across) * factor).toFixed(6))) : current.across
 	if (values.length > 5000) throw new Unfinished(`There are ${whole(values.length)} values; the collector accepts at most 5,000.`)
 	if (keep === "uniform") return { domain, policy: { kind: keep, epsilon } }
 	if (keep === "secret") return { domain, policy: { kind: keep, secret: domain.order[current.secret] ?? domain.order[0], epsilon, distributions: { anything: true } } }
@@ -83,10 +126,23 @@ function policyOf(current) {
 
 // -- the form ----------------------------------------------------------------------------------------------------------
 
+/** Draws a part of the form again, and keeps the keyboard focus on the same control, or on a neighbour if the control is gone.
+ * @param {HTMLElement} place @param {() => void} work */
+function keepFocus(place, work) {
+	const active = /** @type {HTMLElement | null} */ (document.activeElement), had = active && place.contains(active) && active !== place
+	const controls = () => /** @type {HTMLElement[]} */ ([...place.querySelectorAll("input, select, textarea, button")])
+	const keyOf = (/** @type {any} */ one) => one.id || (one.name ? `${one.name} ${one.value}` : `${one.tagName} ${one.getAttribute("data-cell") ?? one.textContent}`)
+	const key = had ? keyOf(active) : "", index = had ? controls().indexOf(active) : -1
+	work()
+	if (!had || place.contains(document.activeElement) && document.activeElement !== place) return
+	const all = controls(), same = all.find((one) => keyOf(one) === key) ?? all[Math.min(index, all.length - 1)]
+	same?.focus()
+}
+
 /** Creates a section of the form that can be redrawn separately. @param {string} title @param {() => (Node | false | null | "")[]} content */
 function card(title, content) {
 	const body = h("div", { class: "body" }), element = h("section", { class: "card", "aria-label": title }, h("h2", {}, title), body)
-	const show = () => body.replaceChildren(...content().filter((one) => one instanceof Node))
+	const show = () => keepFocus(element, () => body.replaceChildren(...content().filter((one) => one instanceof Node)))
 	return { element, show }
 }
 
@@ -126,16 +182,29 @@ function showQuestions() {
 		survey.now = i
 		showAll()
 	}
-	questions.replaceChildren(
+	const move = (/** @type {number} */ by) => {
+		const [one] = survey.questions.splice(survey.now, 1)
+		survey.questions.splice(survey.now + by, 0, one)
+		go(survey.now + by)
+	}
+	keepFocus(questions, () => questions.replaceChildren(
 		...survey.questions.map((/** @type {Question} */ _, /** @type {number} */ i) => h("button", { type: "button", "aria-current": String(i === survey.now), onclick: () => go(i) }, `Question ${i + 1}`)),
 		h("button", { type: "button", class: "plain", onclick: () => {
 			survey.questions.push(newQuestion())
 			go(survey.questions.length - 1)
+			at("title").focus()
 		} }, "Add a question"),
-		...(survey.questions.length > 1 ? [h("button", { type: "button", class: "plain", onclick: () => {
-			survey.questions.splice(survey.now, 1)
-			go(Math.max(0, survey.now - 1))
-		} }, "Remove this question")] : []))
+		h("button", { type: "button", class: "plain", onclick: () => {
+			survey.questions.splice(survey.now + 1, 0, structuredClone({ ...question(), title: `${question().title} (copy)` }))
+			go(survey.now + 1)
+		} }, "Duplicate"),
+		...(survey.questions.length > 1 ? [
+			survey.now > 0 && h("button", { type: "button", class: "plain", onclick: () => move(-1) }, "Move earlier"),
+			survey.now < survey.questions.length - 1 && h("button", { type: "button", class: "plain", onclick: () => move(1) }, "Move later"),
+			h("button", { type: "button", class: "plain", onclick: () => {
+				survey.questions.splice(survey.now, 1)
+				go(Math.max(0, survey.now - 1))
+			} }, "Remove this question")].filter((one) => one instanceof Node) : [])))
 }
 
 const asking = card("What do you ask?", () => {
@@ -148,12 +217,14 @@ const asking = card("What do you ask?", () => {
 		} }), "Optional. Participants see it below the question."),
 		oneOf(current, "kind", "What are the possible answers?", [
 			["list", "One of a list", "such as diagnoses, parties or professions"],
+			["marks", "Any of a list", "multiple choice, such as “which of these have you had?”"],
 			["grid", "A place on a map", "cells in rows and columns"],
 			["product", "Several things at once", "such as a secret and an age group"],
 		], () => {
-			if (current.kind !== "product" && current.keep === "secret") current.keep = "uniform"
+			if ((current.kind !== "product" && current.keep === "secret") || current.kind === "marks") current.keep = "uniform"
 			asking.show()
 			keeping.show()
+			sharing.show()
 			changed()
 		}),
 		...valuesInputs(current),
@@ -166,6 +237,7 @@ function valuesInputs(current) {
 		keeping.show()
 		changed()
 	}
+	if (current.kind === "marks") return [field("values", "Options", lineInput(current, "values", "values", 5, then), `One on each line, at most ${MOST_OPTIONS}. Participants mark all that apply.`)]
 	if (current.kind === "list") return [field("values", "Values", lineInput(current, "values", "values", 5, then), "One on each line.")]
 	if (current.kind === "grid") {
 		const size = (/** @type {"rows" | "columns"} */ name, /** @type {string} */ label) => field(name, label, input(current, name, { type: "number", id: name, min: 1, max: 500, step: 1 }, then))
@@ -195,14 +267,17 @@ const keeping = card("What must stay hidden?", () => {
 	const current = question()
 	/** @type {[string, string, string][]} */
 	const kinds = [
-		["uniform", "Every value, alike", "all values are equally hard to tell apart"],
+		["uniform", "Every value, alike", current.kind === "marks" ? "all combinations of marks are equally hard to tell apart, within one level for all options" : "all values are equally hard to tell apart"],
+	]
+	if (current.kind !== "marks") kinds.push(
 		["high-low", "Some values are sensitive", "the other values may be revealed, which makes the error smaller"],
 		["blocks", "Which one of a group", "the group may be revealed, but not the value within it"],
-	]
+	)
 	if (current.kind === "product") kinds.push(["secret", "One part is the secret", "it stays hidden even if the other parts are related to it"])
 	return [oneOf(current, "keep", "The rule", kinds, () => {
 		current.brush = current.keep === "blocks" ? 0 : 1
 		keeping.show()
+		sharing.show()
 		changed()
 	}), ...marks(current)]
 })
@@ -258,6 +333,21 @@ const rule = h("p", { class: "small quiet" })
 const region = h("div", { class: "chart", id: "region" })
 const regionCaption = h("p", { class: "small quiet" })
 
+const together = h("p", { class: "promise", id: "together", "aria-live": "polite" })
+
+/** States what all replies reveal together, from a check of one rule with the sum of the levels. @param {string} sum */
+async function showTogether(sum) {
+	const checked = await ask("/v1/check", { policy: { domain: { size: 2 }, policy: { kind: "uniform", epsilon: sum } }, before: survey.before })
+	together.replaceChildren(`All ${survey.questions.length} questions together have ε = ${sum}: they can raise a stranger’s suspicion from ${percent(survey.before, 0)} to at most `, h("strong", {}, atMost(checked.suspicions[0].after)), ". Participants see this before they answer.")
+}
+
+/** Returns the sum of the levels of all questions, or "" if a level is not a plain decimal. */
+function sumOfLevels() {
+	if (isShared()) return share(survey.total)
+	const levels = survey.questions.map((/** @type {Question} */ one) => Math.round(Number(one.epsilon) * 10))
+	return levels.every(Number.isFinite) ? share(levels.reduce((/** @type {number} */ a, /** @type {number} */ b) => a + b, 0)) : ""
+}
+
 const strength = card("How strongly?", () => {
 	const current = question(), shown = h("output", { for: "epsilon" }, current.epsilon)
 	const level = h("input", { type: "range", id: "epsilon", min: 0.1, max: 6, step: 0.1, value: current.epsilon, oninput: () => {
@@ -269,32 +359,94 @@ const strength = card("How strongly?", () => {
 		survey.before = Number(before.value)
 		changed()
 	} }, ...[0.01, 0.1, 0.5].map((share) => h("option", { value: share, selected: share === survey.before }, percent(share, 0))))
-	return [h("div", { class: "side-by-side" },
+	const total = h("input", { type: "range", id: "total-level", min: 1, max: 120, step: 1, value: survey.total, oninput: () => {
+		survey.total = Number(total.value)
+		sum.textContent = share(survey.total)
+		each.textContent = levelOf(current)
+		changed()
+	} }), sum = h("output", { for: "total-level" }, share(survey.total)), each = h("strong", { id: "part-level" }, levelOf(current))
+	const several = survey.questions.length > 1, separate = !isShared()
+	return [several && oneOf({ get shared() { return String(survey.shared) }, set shared(is) { survey.shared = is === "true" } }, "shared", "Levels of the questions", [
+		["true", "One budget for all questions", "what all replies reveal together stays within it"],
+		["false", "A level for each question", "the levels add up"],
+	], () => {
+		strength.show()
+		changed()
+	}), h("div", { class: "side-by-side" },
 		h("div", {},
-			h("div", { class: "field" }, h("label", { for: "epsilon" }, "Level ε: ", shown, h("span", { class: "hint" }, "A lower level hides more. A higher level needs fewer people.")), level),
+			!separate && h("div", { class: "field" }, h("label", { for: "total-level" }, "Level of all questions together, ε: ", sum, h("span", { class: "hint" }, `Each of the ${survey.questions.length} questions gets an equal part.`)), total, h("p", {}, "This question gets ε = ", each, ".")),
+			several && together,
+			separate && h("div", { class: "field" }, h("label", { for: "epsilon" }, "Level ε: ", shown, h("span", { class: "hint" }, "A lower level hides more. A higher level needs fewer people.")), level),
 			warning, promised, field("before", "A stranger’s suspicion before the reply", before), rule),
 		h("figure", { class: "chart" }, region, h("figcaption", {}, regionCaption)))]
 })
 
 const predicted = h("p", { id: "predicted", "aria-live": "polite" })
+const each = h("p", { id: "each-share" }), goal = h("p", { id: "goal", "aria-live": "polite" }), planTable = h("div", { class: "wide", id: "plan-table" })
 const why = h("p", { class: "small quiet" })
 const curve = h("div", { class: "chart", id: "curve" })
 const curveCaption = h("p", { class: "small quiet" })
 
 const people = card("How many people?", () => [h("div", { class: "side-by-side" },
-	h("div", {}, field("people", "People who will answer", input(survey, "people", { type: "number", id: "people", min: 1, max: 1e12, step: 1 })), predicted, why),
+	h("div", {}, field("people", "People who will answer", input(survey, "people", { type: "number", id: "people", min: 1, max: 1e12, step: 1 })), predicted, each,
+		field("target", "I need each share to within ± … %", input(survey, "target", { type: "number", id: "target", min: 0.1, max: 50, step: "any" })), goal, why,
+		h("details", {}, h("summary", {}, "Compare all randomizers"), planTable)),
 	h("figure", { class: "chart" }, curve, h("figcaption", {}, curveCaption)))])
 
+const lifetime = h("p", { class: "promise", id: "lifetime", "aria-live": "polite", hidden: true })
+
+const repeating = card("Once, or again?", () => [
+	oneOf(survey, "again", "How often do you ask?", [
+		["once", "Once", "each person answers one time"],
+		["again", "Again and again", "the same people answer in every wave, for example every week"],
+	], () => {
+		repeating.show()
+		sharing.show()
+		changed()
+	}),
+	survey.again === "again" && h("div", { class: "row" },
+		field("days", "Days per wave", input(survey, "days", { type: "number", id: "days", min: 1, max: 366, step: 1 })),
+		field("waves", "Number of waves", input(survey, "waves", { type: "number", id: "waves", min: 1, max: 400, step: 1 })),
+		field("changes", "Changes of one answer", input(survey, "changes", { type: "text", inputmode: "numeric", id: "changes", placeholder: "no limit" }), "After that, the device keeps replying about the last answer that it knows.")),
+	survey.again === "again" && oneOf(survey, "factor", "What may all replies of one person reveal together?", [
+		["2", "Twice the level of one reply", "as long as the answer does not change"], ["3", "Three times", "more accurate means over waves"], ["4", "Four times", ""],
+	], changed),
+	survey.again === "again" && lifetime,
+])
+
+/** States what all replies about an unchanged answer reveal together, from a check of one rule at the lifetime level. */
+async function showLifetime() {
+	lifetime.hidden = survey.again !== "again"
+	if (lifetime.hidden) return
+	const epsilon = lifetimeLevel(question(), Number(survey.factor))
+	const checked = await ask("/v1/check", { policy: { domain: { size: 2 }, policy: { kind: "uniform", epsilon } }, before: survey.before })
+	lifetime.replaceChildren(`All replies about an unchanged answer together have ε = ${epsilon}: they can raise a stranger’s suspicion from ${percent(survey.before, 0)} to at most `, h("strong", {}, atMost(checked.suspicions[0].after)), ". Participants see both levels before they answer.")
+}
+
+/** Returns the fields of a collection that asks again. @param {Question} current */
+function wavesOf(current) {
+	if (survey.again !== "again") return {}
+	if (!(survey.days >= 1 && survey.waves >= 1 && survey.waves <= 400)) throw new Unfinished("Enter the days per wave, and a number of waves from 1 to 400.")
+	if (!/^\d{0,6}$/.test(survey.changes.trim())) throw new Unfinished("Enter the number of changes as a whole number, or leave it empty.")
+	return { waves: { count: Math.round(survey.waves), days: Math.round(survey.days) }, lifetime: policyOf(current, Number(survey.factor)), ...(survey.changes.trim() && { max_changes: Number(survey.changes) }) }
+}
+
 const sharing = card("Who answers, who reads?", () => [
-	oneOf(survey, "submission", "Who may answer?", [
+	!(survey.submission && survey.results) && isSensitive() && h("p", { class: "hint", id: "safer" }, "A question is sensitive, so one-time links and results for owners only are preselected."),
+	oneOf(access, "submission", "Who may answer?", [
 		["open", "Anybody with the link", "the same person can answer more than once"],
 		["token", "One answer for each one-time link", "you get a list of links to distribute"],
 	], () => {
 		sharing.show()
 		save()
 	}),
-	survey.submission === "token" && field("links", "How many one-time links?", input(survey, "links", { type: "number", id: "links", min: 1, max: MOST_LINKS, step: 1 }, save)),
-	oneOf(survey, "results", "Who may read the results?", [["public", "Anybody", ""], ["admin", "Administrators", "with the admin token"]], save),
+	access.submission === "token" && field("links", "How many one-time links?", input(survey, "links", { type: "number", id: "links", min: 1, max: MOST_LINKS, step: 1 }, save)),
+	oneOf(access, "results", "Who may read the results?", [["public", "Anybody", ""], ["admin", "Only owners", "administrators, you, and those who get a reader link in My surveys"]], () => {
+		sharing.show()
+		save()
+	}),
+	survey.again === "once" && h("div", { class: "row" }, ...[["opens", "Opens", "Optional. It cannot change after that time."], ["closes", "Closes", "Optional. You can change it in My surveys."]].map(([name, label, hint]) =>
+		field(name, label, input(survey, name, { type: "datetime-local", id: name }, save), hint))),
 	h("label", { class: "choice" }, h("input", { type: "checkbox", id: "listed", checked: survey.listed, onchange: (/** @type {any} */ event) => {
 		survey.listed = event.target.checked
 		save()
@@ -339,7 +491,7 @@ const EXPOSED = {
 function alarm(odds) {
 	const exposed = exposure(odds)
 	if (!exposed) return null
-	const [start, bound, rest] = guessInWords(odds, "a participant’s")
+	const [start, bound, rest] = guessInWords(odds, "guess-participant")
 	return h("div", { class: "alarm" }, h("p", {}, h("strong", {}, EXPOSED[exposed])), h("p", {}, start, h("strong", {}, bound), rest, " Participants see this before they answer."))
 }
 
@@ -348,9 +500,11 @@ const look = latest(async () => {
 	try {
 		const policy = policyOf(question())
 		showCheck(await ask("/v1/check", { policy, before: survey.before }))
+		if (survey.questions.length > 1 && sumOfLevels()) await showTogether(sumOfLevels())
+		await showLifetime()
 		if (!(survey.people >= 1)) return noPlan(TOO_FEW)
 		predicted.textContent = predicted.textContent || "Planning …"
-		showPlan(await ask("/v1/plan", { policy, n: Math.round(survey.people) }))
+		showPlan(await ask("/v1/plan", { policy, n: Math.round(survey.people), ...questionOf(question()) }), labelsOf(/** @type {any} */ (policy.domain)).length)
 	} catch (error) {
 		quiet(errorMessage(error))
 	}
@@ -368,7 +522,8 @@ function quiet(message) {
 /** Shows a message instead of the plan. @param {string} message */
 function noPlan(message) {
 	predicted.textContent = message
-	for (const place of [why, curveCaption]) place.textContent = ""
+	for (const place of [why, curveCaption, each, goal]) place.textContent = ""
+	planTable.replaceChildren()
 	noChart(curve)
 }
 
@@ -384,19 +539,33 @@ function showCheck(checked) {
 	regionCaption.textContent = `The error rates of every test that tries to tell ${x} from ${other} by one reply lie in the shaded region. The dashed line is guessing without a reply.`
 }
 
-/** Shows the expected error. @param {any} plan */
-function showPlan({ n, best, why: reason, rows, guess, chance, one_percent: needed }) {
+/** Quantile of the normal distribution for 95% intervals. */
+const QUANTILE = 1.96
+
+/** Shows the expected error. @param {any} plan @param {number} values number of values */
+function showPlan({ n, best, why: reason, rows, guess, chance, one_percent: needed }, values) {
 	warning.replaceChildren(alarm({ guess, chance }) ?? "")
-	const row = rows.find((/** @type {any} */ one) => one.name === best), alike = rows.find((/** @type {any} */ one) => one.classical && one.name !== best)
-	if (!row || row.tv === null) return quiet("No mechanism is available for this rule. Choose a higher level.")
-	const who = `With ${whole(n)} ${n === 1 ? "person" : "people"}`
-	const off = row.tv < 1 ? [`${who}, the estimated shares will be off by about `, h("strong", {}, percent(row.tv)), " in total variation. That part of the shares would have to move to other values to be correct. "]
-		: [`${who}, nothing can be estimated: the expected error is as large as it can be. `]
-	predicted.replaceChildren(...off, row.tv > 0.01 && needed !== null ? `For 1% you need about ${whole(Number(needed.toPrecision(2)))} people.` : "")
+	const asks = question().kind === "marks", row = rows.find((/** @type {any} */ one) => one.name === best), alike = rows.find((/** @type {any} */ one) => one.classical && one.name !== best)
+	const errorOf = (/** @type {any} */ one) => (asks ? one.standard_error : one.risk === null ? null : Math.sqrt(one.risk / values))
+	if (!row || (asks ? row.standard_error : row.tv) === null) return quiet("No mechanism is available for this rule. Choose a higher level.")
+	const who = `With ${whole(n)} ${n === 1 ? "person" : "people"}`, half = QUANTILE * errorOf(row)
+	const off = asks ? [`${who}, the share of each option will be known to about ± `, h("strong", {}, percent(half)), " (95% interval). "]
+		: row.tv < 1 ? [`${who}, the estimated shares will be off by about `, h("strong", {}, percent(row.tv)), " in total variation. That part of the shares would have to move to other values to be correct. "]
+			: [`${who}, nothing can be estimated: the expected error is as large as it can be. `]
+	predicted.replaceChildren(...off, !asks && row.tv > 0.01 && needed !== null ? `For 1% you need about ${whole(Number(needed.toPrecision(2)))} people.` : "")
+	each.replaceChildren(...(half < 1 ? ["Each single share: about ± ", h("strong", {}, percent(half)), ` on average (95% interval), so a share of 30% would be reported as ${percent(0.3)} ± ${percent(half)}.`] : ["Single shares cannot be estimated with this number of people."]))
+	// Errors fall as 1/√n.
+	const wanted = survey.target / 100, people = wanted > 0 ? n * (half / wanted) ** 2 : 0
+	goal.textContent = people ? `For ± ${survey.target}% you need about ${whole(Number(people.toPrecision(2)))} people.` : ""
 	why.textContent = `The planner’s choice: ${reason}.`
-	const classical = alike && row.tv < 1 && alike.half_l1 > row.half_l1 * 1.001 ? alike.half_l1 : null
-	chart(curve, (width) => errorChart({ n, tv: row.half_l1, classical }, width))
-	curveCaption.textContent = `Expected error against the number of people.${classical === null ? "" : ` Dashed: the error if every value were hidden alike (${alike.name}).`}`
+	const shown = asks ? row.standard_error : row.half_l1, other = alike && (asks ? alike.standard_error : alike.half_l1)
+	const classical = alike && (asks || row.tv < 1) && other > shown * 1.001 ? other : null
+	chart(curve, (width) => errorChart({ n, tv: shown, classical }, width))
+	curveCaption.textContent = `${asks ? "Standard error" : "Expected error"} against the number of people.${classical === null ? "" : ` Dashed: the error if every value were hidden alike (${alike.name}).`}`
+	planTable.replaceChildren(h("table", {}, h("caption", {}, `All randomizers that the planner compared, for ${whole(n)} people.`),
+		h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "randomizer"), ...["± per share", "bits"].map((name) => h("th", { scope: "col", class: "number" }, name)))),
+		h("tbody", {}, ...rows.map((/** @type {any} */ one) => h("tr", {}, h("th", { scope: "row" }, one.name, one.name === best && h("span", { class: "verdict" }, "the planner’s choice"), one.classical && h("span", { class: "verdict" }, "hides every value alike")),
+			h("td", { class: "number" }, errorOf(one) === null ? "–" : percent(Math.min(1, QUANTILE * errorOf(one)))), h("td", { class: "number" }, String(one.bits)))))))
 }
 
 let timer = 0
@@ -408,6 +577,12 @@ function changed() {
 }
 
 // -- opening -------------------------------------------------------------------------------------------------------------
+
+/** Returns the dates of a survey that does not return, in Unix seconds. */
+function datesOf() {
+	const stated = ["opens", "closes"].filter((name) => survey.again === "once" && survey[name])
+	return Object.fromEntries(stated.map((name) => [name, Math.floor(new Date(survey[name]).getTime() / 1000)]))
+}
 
 /** Collections that were created before a later one failed. @type {any[]} */
 let opened = []
@@ -423,8 +598,8 @@ async function open(event) {
 		const bodies = questions.map((one, i) => {
 			if (!one.title.trim()) throw new Unfinished(`Question ${i + 1} is empty. Enter its wording.`)
 			try {
-				return { title: one.title.trim(), description: one.description.trim(), policy: policyOf(one), n: Math.round(survey.people),
-					submission: survey.submission, results: survey.results, listed: survey.listed }
+				return { title: one.title.trim(), description: one.description.trim(), policy: policyOf(one), n: Math.round(survey.people), ...questionOf(one),
+					submission: access.submission, results: access.results, listed: survey.listed, ...datesOf(), ...wavesOf(one) }
 			} catch (error) {
 				throw new Unfinished(`Question ${i + 1}: ${error instanceof Error ? error.message : error}`)
 			}
@@ -434,7 +609,7 @@ async function open(event) {
 			opened.push({ ...collection, guess, chance })
 		}
 		const count = Math.min(MOST_LINKS, Math.max(1, Math.round(survey.links || 1)))
-		const tokens = survey.submission === "token" ? await Promise.all(opened.map(({ id }) => ask(`/v1/collections/${id}/tokens`, { count }))) : []
+		const tokens = access.submission === "token" ? await Promise.all(opened.map(({ id }) => ask(`/v1/collections/${id}/tokens`, { count }))) : []
 		finished(opened, tokens.map((list) => list.tokens))
 		opened = []
 	} catch (error) {
@@ -445,12 +620,19 @@ async function open(event) {
 	create.disabled = false
 }
 
+/** Whether one-time links are shown that were not downloaded: they are not shown again. */
+let unsaved = false
+addEventListener("beforeunload", (event) => unsaved && event.preventDefault())
+
 /** Shows the links of an open survey. @param {any[]} collections @param {string[][]} tokens */
 function finished(collections, tokens) {
 	const [first, ...others] = collections.map(({ id }) => id)
-	const link = `${location.origin}/c/${first}${others.length ? `?then=${others.join(",")}` : ""}`
-	const links = (tokens[0] ?? []).map((_, i) => `${link}#${tokens.map((list) => list[i]).join(",")}`)
-	const heading = h("h2", { tabindex: -1 }, "The survey is open")
+	// A link has the begin of the hash of each mechanism: the survey page rejects any other mechanism.
+	const address = `${location.origin}/c/${first}${others.length ? `?then=${others.join(",")}` : ""}`
+	const linkOf = (/** @type {string[]} */ secrets) => `${address}#${secrets.join(",")};${collections.map((one) => one.mechanism_hash.slice(0, 32)).join(",")}`
+	const link = linkOf([]), links = (tokens[0] ?? []).map((_, i) => linkOf(tokens.map((list) => list[i])))
+	const waits = collections[0].opens && collections[0].opens * 1000 > Date.now()
+	const heading = h("h2", { tabindex: -1 }, waits ? `The survey opens on ${new Date(collections[0].opens * 1000).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" })}` : "The survey is open")
 	done.replaceChildren(h("section", { class: "card" }, heading,
 		...collections.map((one) => {
 			const notice = alarm(one)
@@ -459,19 +641,23 @@ function finished(collections, tokens) {
 		}),
 		...(links.length ? [
 			h("p", {}, `${links.length === 1 ? "1 one-time link is" : `${whole(links.length)} one-time links are`} ready, one for each person. Download now: the links are not shown again.`),
-			h("p", { class: "actions" }, h("button", { type: "button", class: "main", id: "links-csv", onclick: () =>
-				download("one-time-links.csv", csv([["number", "link"], ...links.map((one, i) => [i + 1, one])])) }, "Download the links (CSV)")),
+			h("p", { class: "actions" }, h("button", { type: "button", class: "main", id: "links-csv", onclick: () => {
+				download("one-time-links.csv", csv([["number", "link"], ...links.map((one, i) => [i + 1, one])]))
+				unsaved = false
+			} }, "Download the links (CSV)")),
 		] : [h("p", {}, "Send this link to the people who should answer:"), copyable(link, "Link to the survey")]),
 		h("h3", {}, "Results"),
+		others.length > 0 && h("p", {}, h("a", { id: "all-results", href: `/c/${first}/results?then=${others.join(",")}` }, "Live results of all questions")),
 		...collections.map(({ id, title }) => h("p", { class: "links" }, collections.length > 1 && `${title}: `, h("a", { href: `/c/${id}/results` }, "live results"), h("a", { href: `/v1/collections/${id}/certificate`, download: `certificate-${id}.json` }, "certificate"))),
-		h("div", { class: "actions" }, links.length ? null : h("a", { class: "button", href: link }, "See the survey"), h("button", { type: "button", onclick: () => {
+		h("div", { class: "actions" }, links.length ? null : h("a", { class: "button", href: link }, "See the survey"), h("a", { class: "button", href: "/surveys" }, "My surveys"), h("button", { type: "button", onclick: () => {
 			form.hidden = false
 			done.replaceChildren()
 		} }, "Make another like it"), h("button", { type: "button", onclick: () => {
-			sessionStorage.removeItem(DRAFT)
+			localStorage.removeItem(DRAFT)
 			location.reload()
 		} }, "Make a new one"))))
 	form.hidden = true
+	unsaved = links.length > 0
 	scrollTo(0, 0)
 	heading.focus()
 }
@@ -508,11 +694,11 @@ function showToken(problem = "") {
 /** Draws all sections of the form. */
 function showAll() {
 	showQuestions()
-	for (const part of [asking, keeping, strength, people, sharing]) part.show()
+	for (const part of [asking, keeping, strength, people, repeating, sharing]) part.show()
 	changed()
 }
 
-form.append(questions, asking.element, keeping.element, strength.element, people.element, sharing.element,
+form.append(questions, asking.element, keeping.element, strength.element, people.element, repeating.element, sharing.element,
 	fault, h("div", { class: "actions" }, create))
 at("studio").append(form, done)
 showToken()

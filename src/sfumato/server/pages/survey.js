@@ -1,21 +1,59 @@
 // The survey page: it shows one question after another, randomizes each answer once, and sends only the reply.
-import { factorsOf, gridOf, labelsOf, nameOf } from "./domains.js"
-import { at, atMost, h } from "./dom.js"
-import { factsOf, together } from "./promise.js"
-import { disclosureSentences, drawnInWords, exposure, guessInWords, odds } from "./words.js"
+import { factorsOf, gridOf, isMarks, labelsOf, nameOf } from "./domains.js"
+import { at, h } from "./dom.js"
+import { currentLanguage, LANGUAGES, stressedMessage, supported, t, useLanguage } from "./messages.js"
+import { bothLevels, factsOf, together } from "./promise.js"
+import { atMost, disclosureSentences, exposure, guessInWords, odds, oddsInWords, replyInWords } from "./words.js"
 /** @import {Answer, Collection} from "./sfumato.js" */
+/** @import {ReplyReader} from "./replies.js" */
 
-/** Number of values above which a list has a search field. */
+/** Number of values above which a list has a search field, and a choice is confirmed. */
 const MANY = 12
+/** Key of the declined questions of this tab, and of the chosen language. */
+const DECLINED = "sfumato-declined", LANGUAGE = "sfumato-language"
 
 const parameters = new URLSearchParams(location.search)
 const ids = [location.pathname.split("/")[2], ...(parameters.get("then") ?? "").split(",").filter(Boolean)]
-// The fragment of the URL never leaves the browser. It holds a one-time token, or the key, for each question.
-const secrets = location.hash.slice(1).split(",").filter(Boolean)
+// The fragment of the URL never leaves the browser. It holds a one-time token, or the key, for each question, and after
+// a semicolon the begin of the hash of each mechanism, so that the page notices another mechanism than that of the link.
+const [secrets, hashes] = `${fragment()};`.split(";").map((list) => list.split(",").filter(Boolean))
 const place = at("survey")
 
 /** @type {typeof import("./sfumato.js")} */
 let client
+/** @type {typeof import("./replies.js")} */
+let replies
+
+/** Returns the fragment, and moves it from the address to the storage of this tab: a token in the address would stay in the history and in screenshots. */
+function fragment() {
+	const key = `link ${location.pathname}${location.search}`, found = location.hash.slice(1)
+	try {
+		if (!found) return sessionStorage.getItem(key) ?? ""
+		sessionStorage.setItem(key, found)
+		history.replaceState(null, "", location.pathname + location.search)
+	} catch {
+		// Without storage, the token stays in the address.
+	}
+	return found
+}
+
+/** Returns an entry of the storage of this tab, or "" if there is none, or no storage. @param {string} key */
+function stored(key) {
+	try {
+		return sessionStorage.getItem(key) ?? ""
+	} catch {
+		return ""
+	}
+}
+
+/** Stores an entry in this tab, if it has storage. @param {string} key @param {string} value */
+function store(key, value) {
+	try {
+		sessionStorage.setItem(key, value)
+	} catch {
+		// Without storage, the choice lasts until the page is loaded again.
+	}
+}
 
 /** Replaces the content of the page. @param {import("./dom.js").Child[]} content */
 function show(...content) {
@@ -24,27 +62,81 @@ function show(...content) {
 }
 
 /** @param {number} i */
-const progress = (i) => ids.length > 1 && h("p", { class: "step" }, `Question ${i + 1} of ${ids.length}`)
+const progress = (i) => ids.length > 1 && h("p", { class: "step" }, t("step", { number: i + 1, count: ids.length }))
 
-/** Returns a button to the next question, if there is one. @param {number} i */
+/** The page after the last question. */
+const END = ids.length
+
+/** Creates the button to the next question or to the end of a survey of several questions. @param {number} i */
 function onwards(i) {
-	if (i + 1 >= ids.length) return null
-	return h("button", { type: "button", class: "main", onclick: () => question(i + 1) }, "Next question")
+	if (ids.length < 2) return null
+	return h("button", { type: "button", class: "main", onclick: () => go(i + 1) }, t(i + 1 < END ? "next" : "finish"))
 }
 
-/** Shows the first question without an answer, or the last question. */
+/** Shows a question or the end, as a new entry of the browser's history, so that "back" returns to the question before. @param {number} i */
+async function go(i) {
+	history.pushState({ question: i }, "")
+	await question(i)
+	focusHeading()
+}
+
+/** @returns {string[]} addresses of the questions that were declined in this tab */
+const declined = () => JSON.parse(stored(DECLINED) || "[]")
+
+/** @param {string} address @param {boolean} isDeclined */
+const noteDeclined = (address, isDeclined) => store(DECLINED, JSON.stringify([...declined().filter((one) => one !== address), ...(isDeclined ? [address] : [])]))
+
+/** Creates the choice of the language. */
+function languageChoice() {
+	return h("label", { class: "language" }, h("span", {}, t("language")), h("select", { onchange: async (/** @type {any} */ event) => {
+		store(LANGUAGE, event.target.value)
+		await useLanguage(event.target.value)
+		showFooter()
+		await question(history.state?.question ?? 0)
+	} }, ...Object.entries(LANGUAGES).map(([code, name]) => h("option", { value: code, lang: code, selected: code === currentLanguage() }, name))))
+}
+
+const showFooter = () => at("footer").replaceChildren(languageChoice())
+
+/** Shows the first question that is neither answered nor declined, or the end. */
 async function begin() {
+	await useLanguage(supported([parameters.get("lang") ?? stored(LANGUAGE), ...navigator.languages].filter(Boolean)))
+	showFooter()
 	try {
 		client = await import("./sfumato.js")
+		replies = await import("./replies.js")
 	} catch (error) {
 		const insecure = !isSecureContext
-		return show(h("h1", {}, "This survey cannot be answered here"), h("p", { class: "alarm" }, insecure
-			? "This page was not loaded over a secure connection (https), so your browser cannot randomize your answer safely. Nothing was sent. Ask the person who sent you the link for one that begins with https."
-			: `A part of this page could not be loaded. Nothing was sent. Reload the page to try again. (${error instanceof Error ? error.message : error})`))
+		return show(h("h1", {}, t("cannot-answer")), h("p", { class: "alarm" }, insecure ? t("insecure") : t("part-missing", { reason: error instanceof Error ? error.message : error })))
 	}
-	const answered = await client.answers()
-	const open = ids.findIndex((id) => !answered.some(({ collection }) => collection === addressOf(id)))
-	await question(open < 0 ? ids.length - 1 : open)
+	/** @type {Answer[]} */
+	let answered
+	try {
+		// Permanent answers of memoized mechanisms are not replies.
+		answered = (await client.answers()).filter(({ report }) => report)
+	} catch (error) {
+		return show(h("h1", {}, t("cannot-answer")), h("p", { class: "alarm" }, t("no-storage", { reason: error instanceof Error ? error.message : error })))
+	}
+	const refused = declined()
+	const open = ids.findIndex((id) => !refused.includes(addressOf(id)) && !answered.some(({ collection }) => collection === addressOf(id)))
+	const first = open < 0 ? (ids.length > 1 ? END : 0) : open
+	history.replaceState({ question: first }, "")
+	addEventListener("popstate", ({ state }) => question(state?.question ?? 0).then(focusHeading))
+	await question(first)
+	prepareOffline()
+}
+
+/** Stores the page and its questions, so that the link opens without the network from now on. Browsers without service workers, or whose
+ * storage is blocked, need the network. */
+async function prepareOffline() {
+	try {
+		await navigator.serviceWorker.register("/worker.js")
+		const cache = await caches.open("sfumato-survey")
+		await cache.addAll([location.pathname, ...ids.map((id) => `/v1/collections/${id}`)])
+		document.documentElement.dataset.offline = "ready"
+	} catch {
+		// The page works as before, with the network.
+	}
 }
 
 /** @param {string} id */
@@ -52,172 +144,269 @@ const addressOf = (id) => new URL(`/v1/collections/${id}`, location.href).href
 
 /** Opens all collections of the link, null for those that cannot be read, because the page states what all replies reveal together. @param {number} i @param {Collection} collection */
 async function everything(i, collection) {
-	const collections = await Promise.all(ids.map((id, j) => (i === j ? collection : opened[j] ?? client.openCollection(addressOf(id)).catch(() => null))))
+	const collections = await Promise.all(ids.map((id, j) => (i === j ? collection : opened[j] ?? client.openCollection(addressOf(id), hashes[j]).catch(() => null))))
 	collections.forEach((one, j) => (opened[j] = one))
 	return collections
 }
 /** @type {(Collection | null)[]} */
 const opened = []
 
-/** Shows a question, or the reason why it cannot be answered. @param {number} i */
+/** Counts calls of `question`, so that a slow one does not replace what a later one shows. */
+let turn = 0
+
+/** Shows a question, or the reason why it cannot be answered; after the last one, the end. @param {number} i */
 async function question(i) {
+	if (i >= END) return await end()
+	const current = ++turn
 	/** @type {Collection} */
 	let collection
 	try {
-		collection = await client.openCollection(addressOf(ids[i]))
+		collection = await client.openCollection(addressOf(ids[i]), hashes[i])
 	} catch (error) {
-		const reason = error instanceof Error ? error.name : ""
-		const message = reason === "NotFound" ? "This survey does not exist. Check that the link is complete."
-			: reason === "TypeError" ? "The survey cannot be reached. Try again when you are online."
-			: reason === "PolicyViolated" ? `This question violates its own rule: its replies would reveal more than it states. Nothing was drawn or sent. (${error instanceof Error ? error.message : error})`
-			: `This question cannot be answered safely: ${error instanceof Error ? error.message : error}`
-		return show(progress(i), h("h1", {}, "This question cannot be shown"), h("p", { class: "alarm" }, message), h("div", { class: "actions" },
-			h("button", { type: "button", class: "main", onclick: () => question(i) }, "Try again"), onwards(i)))
+		if (current !== turn) return
+		const name = error instanceof Error ? error.name : "", reason = error instanceof Error ? error.message : error
+		const message = name === "NotFound" ? t("not-found") : name === "TypeError" ? t("unreachable") : t(name === "PolicyViolated" ? "violated" : "unsafe", { reason })
+		return show(progress(i), h("h1", {}, t("cannot-show")), h("p", { class: "alarm" }, message), h("div", { class: "actions" },
+			h("button", { type: "button", class: "main", onclick: () => question(i) }, t("try-again")), onwards(i)))
 	}
-	document.title = collection.title
 	const known = await collection.answered(), secret = secrets[i]
+	if (current !== turn) return
+	document.title = collection.title
 	if (known) return outcome(i, collection, known)
-	const closed = collection.state !== "open" && "This question is closed and accepts no more answers."
-	const missing = collection.submission !== "open" && !secret && "This survey needs a personal link. Open the complete link that you received."
+	if (declined().includes(collection.url)) return refused(i, collection)
+	const closed = (collection.state !== "open" && t("closed")) || (collection.waves?.current === null && `${t("no-wave")} ${returning(collection)}`)
+	const missing = collection.submission !== "open" && !secret && t("needs-link")
 	if (closed || missing) {
-		return show(progress(i), h("h1", {}, collection.title), h("p", { class: "alarm" }, closed || missing), h("div", { class: "actions" }, onwards(i)))
+		return show(progress(i), title(collection), h("p", { class: "alarm" }, closed || missing), h("div", { class: "actions" }, onwards(i)))
 	}
 	const memory = (await collection.remembered()) ? "same" : (await collection.drawnAgain()) ? "other" : ""
-	form(i, collection, secret, await everything(i, collection), memory)
+	const all = await everything(i, collection)
+	if (current === turn) form(i, collection, secret, all, memory)
 }
+
+/** States when to come back to a question that returns. @param {Collection} collection */
+function returning({ waves }) {
+	if (!waves) return ""
+	const { current, count, next, days } = waves, isOver = days === null ? current === count - 1 : next === null || current === count - 1
+	if (isOver) return t("last-wave")
+	return next === null ? t("come-back-later") : t("come-back", { date: new Date(next * 1000).toLocaleDateString(`${currentLanguage()}-u-nu-latn`, { dateStyle: "long" }) })
+}
+
+/** States both levels of a question that returns: of one reply, and of all replies together. @param {Collection} collection */
+function levels(collection) {
+	const bounds = collection.waves && bothLevels(collection)
+	if (!bounds) return null
+	const { every } = /** @type {any} */ ({ every: collection.mechanism.parameters.refresh_every }), most = collection.most ?? Infinity
+	const changes = every ? t("lifetime-schedule", { waves: every, most }) : t(most > 1 ? "lifetime-changes" : "lifetime-fixed", { most })
+	return h("section", { class: "promise", id: "lifetime", "aria-label": t("lifetime-title") }, h("h2", {}, t("lifetime-title")), h("p", {}, t("lifetime-how")), h("ul", { class: "disclosure" },
+		h("li", { id: "level-one" }, ...stressed(stressedMessage("level-one", { before: atMost(bounds.before), bound: atMost(bounds.one) }))),
+		h("li", { id: "level-all" }, ...stressed(bounds.all < 0.9995 ? stressedMessage("level-all", { bound: atMost(bounds.all) }) : stressedMessage("level-certain"))),
+		h("li", {}, changes)))
+}
+
+/** The wording of a question, in the direction of its language. @param {Collection} collection */
+const title = (collection) => h("h1", { dir: "auto" }, collection.title)
+
+/** Returns what replies of a collection name, or null if that is not known. @param {Collection} collection @returns {ReplyReader | null} */
+const readerOf = ({ mechanism, domain }) => replies.replyReader(mechanism, domain.size, domain.sizes)
 
 /** Shows the form of a question, always together with what the reply reveals. @param {number} i @param {Collection} collection @param {string | undefined} secret
  * @param {(Collection | null)[]} all @param {"" | "same" | "other"} memory whether this browser stores a reply to the same question, from the same or from another mechanism */
 function form(i, collection, secret, all, memory) {
-	const remembered = memory === "same", chooser = remembered ? null : choices(collection.policy), fault = h("p", { class: "alarm", role: "alert", hidden: true })
-	const label = remembered ? "Send the same reply" : exposure(collection.disclosure) === "always" ? "Send" : "Randomize and send"
-	const send = h("button", { type: "submit", class: "main" }, label)
+	const remembered = memory === "same", fault = h("p", { class: "alarm", role: "alert", hidden: true }), statement = promise(collection)
+	const chooser = remembered ? null : choices(collection.policy, (value) => statement.choose(collection.domain.place(value)))
+	const label = remembered ? t("send-same") : t(exposure(collection.disclosure) === "always" ? "send-plain" : "send")
+	// A long list or a map is easy to miss by one line or cell: the choice is shown once more.
+	const confirmed = !chooser?.check, send = h("button", { type: "submit", class: "main" }, confirmed ? label : t("check"))
+	const deliver = async (/** @type {any} */ value, /** @type {HTMLButtonElement} */ button) => {
+		button.disabled = true
+		try {
+			const answer = await collection.answer(value, secret)
+			outcome(i, collection, answer, !!chooser && answer.repeated)
+			focusHeading()
+		} catch (error) {
+			button.disabled = false
+			fault.hidden = false
+			fault.textContent = t("nothing-sent", { reason: error instanceof Error ? error.message : error })
+		}
+	}
+	const review = h("div", { id: "confirm", hidden: true }), steps = h("div", {}, chooser?.element ?? h("p", { id: "remembered" }, t("remembered")))
+	const buttons = h("div", { class: "actions" }, send, h("button", { type: "button", onclick: () => {
+		noteDeclined(collection.url, true)
+		refused(i, collection)
+		focusHeading()
+	} }, t("decline")))
+	const reviewing = (/** @type {boolean} */ is) => {
+		review.hidden = !is
+		steps.hidden = is
+		buttons.hidden = is
+	}
 	const fields = h("form", { onsubmit: async (/** @type {Event} */ event) => {
 		event.preventDefault()
 		const value = chooser?.value()
 		fault.hidden = !chooser || value !== undefined
 		if (chooser && value === undefined) {
-			fault.textContent = "Choose an answer first, or press “I would rather not answer”."
+			fault.textContent = t("choose-first")
 			return chooser.element.querySelector("input")?.focus()
 		}
-		send.disabled = true
-		try {
-			const answer = await collection.answer(value, secret)
-			outcome(i, collection, answer, !!chooser && answer.repeated)
-		} catch (error) {
-			send.disabled = false
-			fault.hidden = false
-			fault.textContent = `Nothing was sent. ${error instanceof Error ? error.message : error}`
-		}
+		if (confirmed || !chooser) return await deliver(value, send)
+		const heading = h("h2", { tabindex: -1 }, t("confirm")), now = h("button", { type: "button", class: "main", onclick: () => deliver(value, now) }, label)
+		review.replaceChildren(heading, h("p", { class: "chosen-value", dir: "auto" }, t("chosen", { name: `“${nameOf(value, collection.policy.domain)}”` })),
+			...(gridOf(collection.policy.domain) && collection.policy.domain.grid ? [litMap(collection.policy.domain, [collection.domain.place(value)])] : []),
+			h("div", { class: "actions" }, now, h("button", { type: "button", onclick: () => {
+				reviewing(false)
+				send.focus()
+			} }, t("change"))))
+		reviewing(true)
+		heading.focus({ preventScroll: true })
+		review.scrollIntoView({ block: "nearest" })
 	} },
-	chooser?.element ?? h("p", { id: "remembered" }, REMEMBERED), memory === "other" && h("p", { class: "alarm", id: "again" }, DRAWN_AGAIN), fault, promise(collection), ids.length > 1 && sum(all),
-	h("div", { class: "actions" }, send, h("button", { type: "button", onclick: () => refused(i, collection) }, "I would rather not answer")))
-	show(progress(i), h("h1", {}, collection.title), ...paragraphs(collection.description), h("div", { class: "card" }, fields))
+	steps, memory === "other" && h("p", { class: "alarm", id: "again" }, t("drawn-again")), fault, review, statement.element, levels(collection), ids.length > 1 && sum(all), buttons)
+	const { current, count } = collection.waves ?? { current: null, count: 0 }
+	show(progress(i), title(collection), ...paragraphs(collection.description), !navigator.onLine && h("p", { class: "promise", id: "offline" }, t("offline")), current !== null && h("p", { id: "wave" }, t("wave", { number: current + 1, all: count })), h("div", { class: "card" }, fields))
 }
 
 /** @param {string} description */
-const paragraphs = (description) => description.split(/\n+/).filter(Boolean).map((line) => h("p", { class: "lead" }, line))
+const paragraphs = (description) => description.split(/\n+/).filter(Boolean).map((line) => h("p", { class: "lead", dir: "auto" }, line))
 
-const REMEMBERED = "This browser has already answered this question. It sends the reply that it drew then and draws no new one, so the reply reveals nothing more about your answer. A collector that receives both copies may see that they come from the same person. If your answer has changed since then, the reply does not reflect that."
-
-const DRAWN_AGAIN = "This browser has already answered this question, when it was asked with another randomizer. That reply cannot be sent here. The browser draws a new reply, and what both replies reveal adds up."
-
-const REPEATED = "This browser has already answered this question, perhaps in another tab. It sent the reply that it drew then. The answer that you chose now was not used."
-
-/** Sentences about a reply before and after it is drawn, by how likely it reveals the answer. */
-const EXPOSED = {
-	"": ["Your device sends a random reply. Your answer changes only the odds of each reply.", "It was drawn at random. Your answer changed only its odds."],
-	likely: ["Careful: the reply is likely to reveal your answer.", "It is likely to reveal your answer."],
-	nearly: ["Careful: the reply almost always reveals your answer.", "It almost always reveals your answer."],
-	always: ["Careful: your answer is sent as it is. The reply always reveals it.", "It reveals your answer."],
-}
+/** Key of the message about how likely a reply reveals the answer. @param {Collection} collection @param {string} [start] */
+const exposedKey = ({ disclosure }, start = "") => `${start}exposed${exposure(disclosure) && `-${exposure(disclosure)}`}`
 
 /** @param {[string, string, string]} sentence words, a bound to emphasize, and more words */
 const stressed = ([start, bound, rest]) => [start, bound && h("strong", {}, bound), rest]
 
 /** States what is sent and what it can reveal, from the law of the mechanism. @param {Collection} collection */
 function promise(collection) {
-	const { disclosure } = collection, exposed = exposure(disclosure)
-	const unproved = !disclosure.proved && h("li", { id: "unproved" }, `This page cannot check the rule of this survey (${collection.asks.replace(/\.$/, "")}). The numbers above are computed from the randomizer itself, so they hold whatever the rule is.`)
-	return h("section", { class: "promise", "aria-label": "What will be sent" },
-		h("h2", {}, "What will be sent"), h("p", exposed ? { class: "alarm loud", role: "alert" } : {}, EXPOSED[exposed][0]),
+	const { disclosure, policy: { domain } } = collection, reader = readerOf(collection)
+	const unproved = !disclosure.proved && h("li", { id: "unproved" }, t("unproved", { rule: collection.asks.replace(/\.$/, "") }))
+	const often = h("ul", { class: "often", id: "often", hidden: !reader })
+	/** States how often a reply names the chosen value, or examples. @param {number | null} chosen */
+	const choose = (chosen) => reader && often.replaceChildren(...oddsInWords(reader, domain, chosen).map((sentence) => h("li", {}, ...stressed(sentence))))
+	choose(null)
+	const days = /** @type {any} */ (collection).keep_days
+	const element = h("section", { class: "promise", "aria-label": t("will-be-sent") },
+		h("h2", {}, t("will-be-sent")), h("p", exposure(disclosure) ? { class: "alarm loud", role: "alert" } : {}, t(exposedKey(collection))),
+		often,
 		h("p", { id: "odds" }, ...stressed(guessInWords(disclosure))),
-		h("ul", { class: "disclosure" }, ...disclosureSentences(factsOf(collection), "reply").map((sentence) => h("li", {}, ...stressed(sentence))), unproved),
-		h("p", { class: "small quiet" }, "Your device computes these odds, draws the reply, stores it and sends it. It stores and sends nothing else about your answer. If you choose not to answer, it draws nothing."))
+		h("ul", { class: "disclosure", id: "bounds" }, ...disclosureSentences(factsOf(collection)).map((sentence) => h("li", {}, ...stressed(sentence))), unproved),
+		h("p", { class: "small quiet" }, t(collection.waves ? "device-waves" : "device-computes"), days ? ` ${t("retention", { days })}` : ""))
+	return { element, choose }
 }
 
 /** States what the replies to all questions of the link reveal together. @param {(Collection | null)[]} all */
 function sum(all) {
 	const known = /** @type {Collection[]} */ (all.filter(Boolean)), { after, guess, chance, drawn, shows } = together(known)
 	const numbers = (/** @type {number[]} */ places) => places.map((place) => all.indexOf(known[place]) + 1).join(", ")
-	const missing = all.flatMap((one, i) => (one ? [] : [i + 1]))
-	return h("section", { class: "promise", id: "total", "aria-label": "All questions together" },
-		h("h2", {}, `All ${ids.length} questions together`),
-		h("p", after < 0.9 ? {} : { class: "alarm loud" }, ...stressed(after < 0.9995
-			? ["What the replies reveal adds up. Together they can raise a stranger’s suspicion of something about you from 10% to at most ", atMost(after), "."]
-			: ["What the replies reveal adds up. Together they can make a stranger nearly certain of something about you: from 10% to ", odds(after), "."])),
-		h("p", {}, ...stressed(["If all answers are equally likely and independent, a stranger’s best guess of all your answers is correct with probability ", odds(guess), ` (without the replies: ${odds(chance)}).`])),
-		drawn < known.length && h("p", {}, `${known.length - drawn === 1 ? "One question asks" : `${known.length - drawn} questions ask`} the same as another. Your device sends the same reply again, so it counts once here.`),
-		shows.length > 0 && h("p", {}, `Question${shows.length > 1 ? "s" : ""} ${numbers(shows)}: the reply may also reveal an answer, or a part of it, that the rule does not hide. These numbers do not include that.`),
-		missing.length > 0 && h("p", {}, `Question${missing.length > 1 ? "s" : ""} ${missing.join(", ")} cannot be loaded now, so these numbers do not include ${missing.length > 1 ? "them" : "it"}.`))
+	const missing = all.flatMap((one, i) => (one ? [] : [i + 1])), same = known.length - drawn
+	return h("section", { class: "promise", id: "total", "aria-label": t("together-title", { count: ids.length }) },
+		h("h2", {}, t("together-title", { count: ids.length })),
+		h("p", after < 0.9 ? {} : { class: "alarm loud" }, ...stressed(after < 0.9995 ? stressedMessage("together-after", { bound: atMost(after) }) : stressedMessage("together-certain", { bound: odds(after) }))),
+		h("p", {}, ...stressed(stressedMessage("together-guess", { bound: odds(guess), chance: odds(chance) }))),
+		same > 0 && h("p", {}, t("together-same", { count: same })),
+		shows.length > 0 && h("p", {}, t("together-shows", { count: shows.length, numbers: numbers(shows) })),
+		missing.length > 0 && h("p", {}, t("together-missing", { count: missing.length, numbers: missing.join(", ") })))
 }
 
 /** Shows that the participant did not answer. @param {number} i @param {Collection} collection */
 function refused(i, collection) {
-	show(progress(i), h("h1", {}, collection.title), h("div", { class: "card" },
-		h("h2", {}, "You did not answer"),
-		h("p", {}, "Nothing was drawn, stored or sent."),
-		h("div", { class: "actions" }, onwards(i), h("button", { type: "button", onclick: () => question(i) }, "Answer after all"))))
-	focusHeading()
+	show(progress(i), title(collection), h("div", { class: "card" },
+		h("h2", {}, t("declined")),
+		h("p", {}, t("declined-more")),
+		h("div", { class: "actions" }, onwards(i), h("button", { type: "button", onclick: async () => {
+			noteDeclined(collection.url, false)
+			await question(i)
+			focusHeading()
+		} }, t("answer-after-all")))))
 }
 
 /** Moves the focus to the heading, so that screen readers announce the new content. */
 function focusHeading() {
-	const heading = place.querySelector("h2") ?? place.querySelector("h1")
+	const heading = place.querySelector("#outcome h2, .card > h2") ?? place.querySelector("h1")
 	heading?.setAttribute("tabindex", "-1")
 	heading?.focus({ preventScroll: true })
 }
 
-/** Heading and explanation for each state of a reply. */
-const STATES = {
-	waiting: ["Your reply is stored, but not sent yet", "Your browser sends it as soon as there is a connection, now or when you next open this survey. You can close this page."],
-	sent: ["Thank you, your reply has arrived", "The collector counted it once. You can close this page."],
-	refused: ["Your reply was not accepted", ""],
+/** Creates a small map with lit cells. @param {any} domain @param {number[]} lit */
+function litMap(domain, lit) {
+	const grid = /** @type {NonNullable<ReturnType<typeof gridOf>>} */ (gridOf(domain)), on = new Set(lit), labels = labelsOf(domain)
+	const board = h("div", { class: "cells map lights", role: "img", "aria-label": `${t("reply-map", { count: lit.length, all: labels.length })} ${lit.slice(0, 20).map((x) => nameOf(labels[x], domain)).join("; ")}` },
+		...grid.order.map((x) => h("span", { class: on.has(x) ? "cell lit" : "cell", title: `${nameOf(labels[x], domain)}: ${t(on.has(x) ? "lit" : "unlit")}` }, on.has(x) ? "●" : "")))
+	board.style.setProperty("--columns", String(grid.columns))
+	return board
+}
+
+/** Shows a drawn reply in words, and as a map or a full list where it names many values. @param {Collection} collection @param {Answer} answer */
+function drawnReply(collection, answer) {
+	const reader = readerOf(collection), { domain } = collection.policy
+	if (!reader) return { words: t("reply-code", { code: JSON.parse(answer.report) }), more: [] }
+	const parts = replyInWords(domain, replies.readReply(reader, answer.report))
+	const more = parts.flatMap(({ names, cells }) => /** @type {HTMLElement[]} */ (cells ? [litMap(domain, cells)] : names.length > 8
+		? [h("details", {}, h("summary", {}, t("reply-all")), h("ul", { class: "long names" }, ...names.map((name) => h("li", { dir: "auto" }, name))))] : []))
+	return { words: parts.map(({ words }) => words).join(t("and")), more }
 }
 
 /** Shows the reply and its state. @param {number} i @param {Collection} collection @param {Answer} answer @param {boolean} [unused] whether the answer chosen now was not used */
 function outcome(i, collection, answer, unused) {
-	const heading = h("h2", {}), explained = h("p", {}), problem = h("p", { class: "alarm", hidden: true })
-	const drawn = drawnInWords(collection.mechanism, answer.report), exposed = exposure(collection.disclosure)
-	const results = /** @type {any} */ (collection).results === "public" && i + 1 >= ids.length
-	show(progress(i), h("h1", {}, collection.title), h("div", { class: "card", id: "outcome" },
-		heading, unused && h("p", { class: "alarm loud", id: "repeated", role: "alert" }, REPEATED), explained, problem,
+	const heading = h("h2", {}), explained = h("p", {}), problem = h("p", { class: "alarm", hidden: true }), { words, more } = drawnReply(collection, answer), left = ids.length - 1 - i
+	const results = /** @type {any} */ (collection).results === "public" && ids.length === 1, [start, bound, rest] = stressedMessage("drawn", { bound: words })
+	show(progress(i), title(collection), h("div", { class: "card", id: "outcome" },
+		heading, unused && h("p", { class: "alarm loud", id: "repeated", role: "alert" }, t("repeated")), explained, problem,
 		h("div", { class: "promise" },
-			h("p", {}, "The reply that was drawn: ", h("strong", { id: "drawn" }, drawn ?? `code ${JSON.parse(answer.report)}`), "."),
-			h("p", {}, `${EXPOSED[exposed][1]} `, ...stressed(guessInWords(collection.disclosure))),
-			answer.drawn && h("p", {}, "Your browser drew it when you first answered this question, and sent it again."),
-			h("p", { class: "small quiet" }, "Your browser does not draw a second reply to this question, because that would reveal more. If you open this page again, you see the same reply.")),
-		h("details", {}, h("summary", {}, "The exact data that is sent"), h("pre", {}, h("code", { id: "sent" }, `{"batch":"${answer.batch}","report":${answer.report}}`))),
-		h("div", { class: "actions" }, onwards(i), results && h("a", { class: "button", href: `/c/${collection.id}/results` }, "See the results so far"))))
+			h("p", {}, start, h("strong", { id: "drawn", dir: "auto" }, bound), rest), ...more,
+			h("p", {}, `${t(exposedKey(collection, "drawn-"))} `, ...stressed(guessInWords(collection.disclosure))),
+			answer.drawn && h("p", {}, t("drawn-before")),
+			h("p", { class: "small quiet" }, t(collection.waves ? "one-per-wave" : "no-second-draw"))),
+		collection.waves && h("p", { id: "come-back" }, returning(collection)),
+		h("details", {}, h("summary", {}, t("exact-data")), h("pre", { tabindex: 0 }, h("code", { id: "sent" }, `{"batch":"${answer.batch}",${answer.wave === undefined ? "" : `"wave":${answer.wave},`}"report":${answer.report}}`))),
+		h("div", { class: "actions" }, onwards(i), results && h("a", { class: "button", href: `/c/${collection.id}/results` }, t("results")))))
 	const update = (/** @type {Answer} */ { state, problem: error }) => {
-		const [title, explanation] = STATES[state]
-		heading.textContent = title
+		heading.textContent = t(state)
 		heading.dataset.state = state
-		explained.textContent = explanation
+		explained.textContent = state === "refused" ? "" : `${t(`${state}-more`)} ${left > 0 ? t("follow", { count: left }) : ids.length < 2 ? t("can-close") : ""}`.trim()
 		problem.hidden = !error || state !== "refused"
 		problem.textContent = error ? errorInWords(error) : ""
 	}
 	update(answer)
-	focusHeading()
 	if (answer.state === "waiting") follow(collection, update, heading)
 }
 
+/** Shows the end of a survey of several questions: the state of each, what was revealed, and the way back to each question. */
+async function end() {
+	const current = ++turn, all = await Promise.all(ids.map((id, i) => opened[i] ?? client.openCollection(addressOf(id), hashes[i]).catch(() => null)))
+	if (current !== turn) return
+	all.forEach((one, i) => (opened[i] = one))
+	const heading = h("h1", {}, t("end-title")), list = h("ol", { class: "replies" }), waiting = h("p", { hidden: true }, t("end-waiting")), total = h("div", {})
+	document.title = t("end-title")
+	show(heading, h("div", { class: "card", id: "end" }, h("p", {}, t("end-more")), waiting, h("h2", {}, t("end-list")), list, total))
+	while (heading.isConnected) {
+		const answers = (await client.answers()).filter(({ report }) => report), refused = declined()
+		const states = ids.map((id, i) => answers.find(({ collection }) => collection === addressOf(id) + (all[i]?.waves ? `#${all[i].waves.current}` : ""))?.state ?? (refused.includes(addressOf(id)) ? "declined" : "open"))
+		list.replaceChildren(...ids.map((id, i) => h("li", { "data-state": states[i] }, h("span", { dir: "auto" }, all[i]?.title ?? t("step", { number: i + 1, count: ids.length })), ": ", h("span", { class: "state" }, t(`state-${states[i]}`)), " ",
+			h("button", { type: "button", class: "plain", "aria-label": `${t(states[i] === "open" || states[i] === "declined" ? "answer" : "show")}: ${all[i]?.title ?? i + 1}`, onclick: () => go(i) }, t(states[i] === "open" || states[i] === "declined" ? "answer" : "show")),
+			/** @type {any} */ (all[i])?.results === "public" && h("a", { href: `/c/${id}/results` }, t("results")))))
+		waiting.hidden = !states.includes("waiting")
+		const given = /** @type {Collection[]} */ (all.filter((one, i) => one && (states[i] === "sent" || states[i] === "waiting")))
+		if (given.length && !total.childElementCount) {
+			const { after } = together(given)
+			total.replaceChildren(h("div", { class: "promise", id: "so-far" }, h("h2", {}, t("so-far")), h("p", {}, ...stressed(after < 0.9995 ? stressedMessage("so-far-after", { bound: atMost(after) }) : stressedMessage("together-certain", { bound: odds(after) })))))
+		}
+		if (!states.includes("waiting")) return
+		await client.flush().catch(() => 0)
+		await moment()
+	}
+}
+
+/** Resolves after a few seconds, or when the browser is online again. */
+const moment = () => new Promise((resolve) => {
+	setTimeout(resolve, 3000)
+	addEventListener("online", resolve, { once: true })
+})
+
 /** Returns the reason of a rejection for participants. @param {{ reason: string, message: string }} error */
 function errorInWords({ reason, message }) {
-	if (reason === "token-spent") return "This personal link was used before, from another browser. Each link counts once."
-	if (reason === "token-unknown" || reason === "unauthorized") return "This link is not valid for this survey. Ask the person who sent it to you for a new one."
-	if (reason === "not-open") return "The survey was closed before your reply arrived."
-	return message
+	if (reason === "token-spent") return t("token-spent")
+	if (reason === "token-unknown" || reason === "unauthorized") return t("token-unknown")
+	return reason === "not-open" ? t("not-open") : message
 }
 
 /** Tries to send until the reply is accepted or rejected. @param {Collection} collection @param {(answer: Answer) => void} update @param {HTMLElement} shown */
@@ -226,38 +415,46 @@ async function follow(collection, update, shown) {
 		await client.flush().catch(() => 0)
 		const answer = await collection.answered()
 		if (answer && answer.state !== "waiting") return update(answer)
-		await new Promise((resolve) => {
-			setTimeout(resolve, 3000)
-			addEventListener("online", resolve, { once: true })
-		})
+		await moment()
 	}
 }
 
 // -- choosing a value ----------------------------------------------------------------------------------------------------
 
-/** Creates the input for a value of a policy's domain. @param {any} policy the document of the policy @returns {{ element: HTMLElement, value: () => any }} */
-function choices({ domain, policy }) {
-	if (domain.grid) return mapChoice(domain, policy)
-	const parts = factorsOf(domain).map(({ name, labels }, i) => listChoice(name || "Your answer", labels, `answer-${i}`))
+/** An input for a value; `check` says that the choice is shown again before it is sent. @typedef {{ element: HTMLElement, value: () => any, check: boolean }} Chooser */
+
+/** Creates the input for a value of a policy's domain. @param {any} policy the document of the policy @param {(value: any) => void} chosen @returns {Chooser} */
+function choices({ domain, policy }, chosen) {
+	if (domain.grid) return mapChoice(domain, policy, chosen)
+	if (isMarks(domain)) return marksChoice(domain, chosen)
+	const parts = factorsOf(domain).map(({ name, labels }, i) => listChoice(name || t("your-answer"), labels, `answer-${i}`))
 	const value = () => {
-		const chosen = parts.map((part) => part.value())
-		return chosen.includes(undefined) ? undefined : domain.product ? chosen : chosen[0]
+		const all = parts.map((part) => part.value())
+		return all.includes(undefined) ? undefined : domain.product ? all : all[0]
 	}
-	return { element: h("div", {}, ...parts.map(({ element }) => element)), value }
+	const element = h("div", { onchange: () => value() !== undefined && chosen(value()) }, ...parts.map((part) => part.element))
+	return { element, value, check: parts.some(({ long }) => long) }
+}
+
+/** Creates check boxes for a multiple choice. No mark is an answer, too, so the choice is always confirmed. @param {any} domain @param {(value: any) => void} chosen @returns {Chooser} */
+function marksChoice(domain, chosen) {
+	const boxes = factorsOf(domain).map(({ name }) => ({ name, box: h("input", { type: "checkbox" }) })), value = () => boxes.map(({ box }) => (box.checked ? "yes" : "no"))
+	const list = h("div", { class: "choices" }, ...boxes.map(({ name, box }) => h("label", { class: "choice" }, box, h("span", { dir: "auto" }, name))))
+	return { element: h("fieldset", { onchange: () => chosen(value()) }, h("legend", {}, t("mark-all")), list), value, check: true }
 }
 
 /** Creates a list of radio buttons, with a search field if it is long. @param {string} legend @param {any[]} labels @param {string} name */
 function listChoice(legend, labels, name) {
-	const options = labels.map((label, i) => h("label", { class: "choice" }, h("input", { type: "radio", name, value: i }), h("span", {}, String(label))))
-	const list = h("div", { class: labels.length > MANY ? "choices long" : "choices" }, ...options)
+	const options = labels.map((label, i) => h("label", { class: "choice" }, h("input", { type: "radio", name, value: i }), h("span", { dir: "auto" }, String(label))))
+	const long = labels.length > MANY, list = h("div", { class: long ? "choices long" : "choices" }, ...options)
 	const value = () => {
 		const chosen = /** @type {HTMLInputElement | null} */ (list.querySelector("input:checked"))
 		return chosen ? labels[Number(chosen.value)] : undefined
 	}
-	if (labels.length <= MANY) return { element: h("fieldset", {}, h("legend", {}, legend), list), value }
-	const message = h("p", { class: "chosen quiet", "aria-live": "polite" }, "You have not chosen an answer yet.")
+	if (!long) return { element: h("fieldset", {}, h("legend", { dir: "auto" }, legend), list), value, long }
+	const message = h("p", { class: "chosen quiet", "aria-live": "polite" }, t("not-chosen"))
 	const search = h("input", {
-		type: "search", "aria-label": `Search: ${legend}`, placeholder: "Search …",
+		type: "search", "aria-label": t("search-in", { name: legend }), placeholder: t("search"),
 		oninput: () => filter(),
 		// The enter key must not submit the form from the search field.
 		onkeydown: (/** @type {KeyboardEvent} */ event) => event.key === "Enter" && event.preventDefault(),
@@ -266,21 +463,26 @@ function listChoice(legend, labels, name) {
 	const filter = () => {
 		const query = search.value.trim().toLowerCase(), chosen = value()
 		options.forEach((option, i) => (option.hidden = labels[i] !== chosen && !String(labels[i]).toLowerCase().includes(query)))
-		if (chosen !== undefined) message.textContent = `Chosen: ${chosen}.`
+		if (chosen !== undefined) message.textContent = t("chosen-now", { name: chosen })
 	}
 	list.addEventListener("change", filter)
-	return { element: h("fieldset", {}, h("legend", {}, legend), h("div", { class: "field" }, search), list, message), value }
+	return { element: h("fieldset", {}, h("legend", { dir: "auto" }, legend), h("div", { class: "field" }, search), list, message), value, long }
 }
 
-/** Creates a map to choose a cell from; the groups of a block policy have colours. @param {any} domain @param {any} policy */
-function mapChoice(domain, policy) {
-	const grid = /** @type {NonNullable<ReturnType<typeof gridOf>>} */ (gridOf(domain)), labels = labelsOf(domain)
-	const message = h("p", { class: "quiet", "aria-hidden": "true" }, "You have not chosen a cell yet.")
+/** Creates a map to choose a cell from; the groups of a block policy have colours and numbers. @param {any} domain @param {any} policy
+ * @param {(value: any) => void} chosen @returns {Chooser} */
+function mapChoice(domain, policy, chosen) {
+	const grid = /** @type {NonNullable<ReturnType<typeof gridOf>>} */ (gridOf(domain)), labels = labelsOf(domain), blocks = policy.kind === "blocks"
+	const message = h("p", { class: "quiet", "aria-hidden": "true" }, t("not-chosen-cell"))
+	const nameFor = (/** @type {number} */ x) => `${nameOf(labels[x], domain)}${blocks ? `, ${t("group", { number: policy.blocks[x] + 1 })}` : ""}`
 	const inputs = grid.order.map((x) => h("input", {
-		type: "radio", name: "answer", value: x, "aria-label": nameOf(labels[x], domain),
-		onchange: () => (message.textContent = `Chosen: ${nameOf(labels[x], domain)}.`),
+		type: "radio", name: "answer", value: x, "aria-label": nameFor(x),
+		onchange: () => {
+			message.textContent = t("chosen-now", { name: nameOf(labels[x], domain) })
+			chosen(labels[x])
+		},
 	}))
-	const board = h("div", { class: "cells map pick", onkeydown: (/** @type {KeyboardEvent} */ event) => {
+	const board = h("div", { class: "cells map pick", dir: "ltr", onkeydown: (/** @type {KeyboardEvent} */ event) => {
 		const step = { ArrowUp: -grid.columns, ArrowDown: grid.columns }[event.key]
 		const next = step && inputs[inputs.indexOf(/** @type {any} */ (event.target)) + step]
 		if (step) event.preventDefault()
@@ -288,19 +490,19 @@ function mapChoice(domain, policy) {
 			next.focus()
 			next.click()
 		}
-	} }, ...inputs.map((input, i) => h("label", { class: policy.kind === "blocks" ? `cell part-${policy.blocks[grid.order[i]] % 8}` : "cell", title: nameOf(labels[grid.order[i]], domain) }, input)))
+	} }, ...inputs.map((input, i) => h("label", { class: blocks ? `cell part-${policy.blocks[grid.order[i]] % 8}` : "cell", title: nameFor(grid.order[i]) }, input,
+		blocks && h("span", { class: "mark", "aria-hidden": "true" }, policy.blocks[grid.order[i]] + 1))))
 	board.style.setProperty("--columns", String(grid.columns))
 	const [[south, north], [west, east]] = grid.map ? [domain.grid.latitude, domain.grid.longitude] : [[0, 1], [0, 1]]
 	// Studio uses the range 0 to 1 for a map without coordinates.
 	const bare = [south, north, west, east].join() === "0,1,0,1"
-	const edges = bare ? "" : `: ${south}° to ${north}° of latitude, ${west}° to ${east}° of longitude`
-	const hint = grid.map ? `North is up${edges}. Rows count from the south.` : "Rows count from the top."
-	const element = h("fieldset", {}, h("legend", {}, `Your place on the ${grid.map ? "map" : "grid"}`, h("span", { class: "hint" }, hint)), board, message)
+	const hint = `${grid.map ? t("north-up", { edges: bare ? "" : t("edges", { south, north, west, east }) }) : t("rows-top")}${blocks ? ` ${t("groups-shown")}` : ""}`
+	const element = h("fieldset", {}, h("legend", {}, t(grid.map ? "your-place.map" : "your-place.grid"), h("span", { class: "hint" }, hint)), board, message)
 	const value = () => {
-		const chosen = inputs.find((input) => input.checked)
-		return chosen && labels[Number(chosen.value)]
+		const input = inputs.find(({ checked }) => checked)
+		return input && labels[Number(input.value)]
 	}
-	return { element, value }
+	return { element, value, check: true }
 }
 
 begin()

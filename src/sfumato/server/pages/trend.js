@@ -1,0 +1,69 @@
+// The trend of a survey that returns: the share of each value in every wave, and the change since the first wave.
+import { ask } from "./api.js"
+import { chart, trendChart } from "./charts.js"
+import { nameOf } from "./domains.js"
+import { csv, download, h, percent, whole } from "./dom.js"
+/** @typedef {import("./charts.js").Row} Row */
+/** @typedef {{ wave: number, reports: number, rows: Row[] }} Wave */
+
+/** Maximum values with a chart; the table has all of them. */
+const MOST_CHARTS = 12
+/** Maximum rows of the table of changes. */
+const MOST_ROWS = 1000
+/** Methods that estimate waves. */
+const METHODS = ["unbiased", "simplex", "mle"]
+
+const LIMITS = "Replies of one person in different waves are not linked, so the errors of a change are not known exactly. The limits are the widest that are possible, and contain the true change with at least this probability."
+
+/** Names a wave for people. @param {number} wave @param {any} schedule */
+export function waveName(wave, { days, start }) {
+	const first = days ? `, from ${new Date((start + wave * days * 86400) * 1000).toLocaleDateString()}` : ""
+	return `Wave ${wave + 1}${first}`
+}
+
+/** Creates the card of the trend, and the function that shows the latest estimates. `tag` makes the ids of its elements unique. @param {any} collection @param {string} tag */
+export function trendCard(collection, tag) {
+	const { id, waves: schedule, policy: { domain } } = collection
+	const state = h("p", { class: "quiet", id: `wave${tag}` }), charts = h("div", { class: "trends", id: `trends${tag}` }), changes = h("div", { class: "wide", id: `changes${tag}` }), fault = h("p", { class: "alarm", hidden: true })
+	/** @type {Wave[]} */
+	let latest = []
+	const save = h("button", { type: "button", onclick: () => download("waves.csv", csv([["wave", "reports", "value", "frequency", "standard_error", "low", "high"],
+		...latest.flatMap(({ wave, reports, rows }) => rows.map((row) => [wave, reports, nameOf(row.value, domain), row.frequency, row.standard_error, row.low, row.high]))])) }, "CSV of all waves")
+	const section = h("section", { class: "card", id: `trend${tag}`, "aria-label": "Trend" }, h("h2", {}, "Trend over waves"), state, fault, charts, changes, h("div", { class: "actions" }, save))
+	/** Shows the latest estimates. @param {string} method @param {string} level */
+	const show = async (method = "unbiased", level = "0.95") => {
+		try {
+			const result = await ask(`/v1/collections/${id}/waves?method=${METHODS.includes(method) ? method : "unbiased"}&level=${level}`)
+			fault.hidden = true
+			latest = result.waves
+			draw(result, level)
+		} catch (error) {
+			fault.hidden = false
+			fault.textContent = error instanceof Error ? error.message : String(error)
+		}
+	}
+	/** @param {{ waves: Wave[], changes: any[] }} result @param {string} level */
+	function draw({ waves, changes: all }, level) {
+		const { current, count } = schedule, last = waves.at(-1)
+		state.textContent = `${current === null ? "No wave is open now." : `${waveName(current, schedule)} of ${count} is open.`} ${waves.map(({ wave, reports }) => `Wave ${wave + 1}: ${whole(reports)} ${reports === 1 ? "answer" : "answers"}.`).join(" ")}`
+		if (!last) return charts.replaceChildren(h("p", { class: "quiet" }, "The trend appears with the first answers."))
+		const places = last.rows.map((_, x) => x)
+		const shown = places.length > MOST_CHARTS ? places.sort((a, b) => last.rows[b].frequency - last.rows[a].frequency).slice(0, MOST_CHARTS) : places
+		const most = Math.max(0.01, ...waves.flatMap(({ rows }) => shown.map((x) => Math.max(rows[x].high, rows[x].frequency))))
+		charts.replaceChildren(...shown.map((x) => {
+			const name = nameOf(last.rows[x].value, domain), picture = h("div", { class: "chart" })
+			requestAnimationFrame(() => chart(picture, (width) => trendChart(waves.map(({ wave, rows }) => ({ wave, row: rows[x] })), count, most, name, width)))
+			return h("figure", {}, h("figcaption", {}, name), picture)
+		}))
+		const change = all.at(-1)
+		changes.replaceChildren(...(change ? [changeTable(change, level)] : []))
+	}
+	/** @param {{ first: number, second: number, rows: any[] }} change @param {string} level */
+	function changeTable({ first, second, rows }, level) {
+		const text = (/** @type {number | null} */ value) => h("td", { class: "number" }, value === null ? "–" : percent(value))
+		return h("table", {}, h("caption", {}, `Change from wave ${first + 1} to wave ${second + 1}, with ${percent(Number(level), 0)} limits. ${LIMITS}`),
+			h("thead", {}, h("tr", {}, ...["value", "change", "low", "high"].map((name, i) => h("th", { scope: "col", ...(i && { class: "number" }) }, name)))),
+			h("tbody", {}, ...rows.slice(0, MOST_ROWS).map((row) => h("tr", {}, h("th", { scope: "row" }, nameOf(row.value, domain)), text(row.change), text(row.low), text(row.high)))))
+	}
+	return { section, show }
+}

@@ -1,0 +1,158 @@
+"""The rules of axe-core on every page and state, on a phone and on a desktop, in light and dark."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from support.browsing import DESKTOP, ILLNESSES, PHONE, People, choose, enter_studio, high_low, opened, send
+from support.collectors import Served, served
+from support.components import absent, chromium
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.component
+
+AXE = "4.14.0"
+GRID = {"grid": {"latitude": [0, 1], "longitude": [0, 1], "rows": 3, "columns": 4}}
+BLOCKS = {"kind": "blocks", "blocks": [x // 4 for x in range(12)], "epsilon": "1", "across": "2"}
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The source of axe-core, from the cache or from npm."""
+    npm = shutil.which("npm")
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = caches / "sfumato-tests" / f"axe-core-{AXE}"
+    script = folder / "node_modules" / "axe-core" / "axe.min.js"
+    if not script.exists():
+        if npm is None:
+            absent("npm, which installs axe-core, is not on this machine")
+        command = [npm, "install", "--no-audit", "--no-fund", "--fetch-retries=10", "--prefix", str(folder)]
+        command += [f"axe-core@{AXE}"]
+        if subprocess.run(command, capture_output=True, check=False, cwd=tmp_path_factory.mktemp("npm")).returncode:
+            absent(f"axe-core {AXE} could not be installed")
+    return script.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(f"sqlite:///{tmp_path_factory.mktemp('collector')}/collect.db") as collector:
+        yield collector
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+def violations(page: Page, axe: str) -> list[Any]:
+    """Return the violated rules of a page with the first element of each, in both colour schemes."""
+    broken: list[Any] = []
+    looks: list[tuple[Any, tuple[int, int]]] = [("light", PHONE), ("dark", DESKTOP)]
+    for scheme, (width, height) in looks:
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        page.evaluate(axe)
+        rules = page.evaluate("axe.run().then(({ violations }) => violations)")
+        broken += [[rule["id"], rule["nodes"][0]["html"], rule["nodes"][0]["failureSummary"]] for rule in rules]
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    return broken
+
+
+def test_survey_pages_break_no_rule(browser: Browser, collector: Served, axe: str) -> None:
+    people = People(browser, collector)
+    page = people()
+    names = [
+        opened(collector, "Where?", GRID, BLOCKS),
+        high_low(collector, "And which?"),
+        high_low(collector, "And then?"),
+    ]
+    page.goto(f"{collector.url}/c/{names[0]}?then={names[1]},{names[2]}")
+    page.wait_for_selector("#total")
+    assert violations(page, axe) == []
+    page.locator(".cells.pick input").nth(3).check(force=True)
+    page.click("text=Check my choice")
+    page.wait_for_selector("#confirm:visible")
+    assert violations(page, axe) == []
+    page.click("#confirm button.main")
+    page.wait_for_selector("[data-state=sent]")
+    assert violations(page, axe) == []
+    page.click("text=Next question")
+    page.wait_for_selector("h1:has-text('which')")
+    page.click("text=I would rather not answer")
+    page.wait_for_selector("text=You did not answer")
+    assert violations(page, axe) == []
+    page.click("text=Next question")
+    choose(page, "flu")
+    page.select_option(".language select", "ar")
+    page.wait_for_selector("html[dir=rtl]")
+    assert violations(page, axe) == []
+    choose(page, "flu")
+    send(page)
+    page.wait_for_selector("[data-state=sent]")
+    page.click("#outcome button.main")
+    page.wait_for_selector("#end li[data-state=sent]")
+    assert violations(page, axe) == []
+    for path in ("/", "/docs", "/c/aaaaaaaaaaaaaaaa", "/nowhere"):
+        page.goto(f"{collector.url}{path}")
+        page.wait_for_selector("h1")
+        assert violations(page, axe) == [], path
+    page.context.close()
+
+
+def test_studio_and_results_break_no_rule(browser: Browser, collector: Served, axe: str) -> None:
+    people = People(browser, collector)
+    page = people(DESKTOP)
+    page.goto(f"{collector.url}/studio")
+    assert violations(page, axe) == []
+    enter_studio(page, collector)
+    page.fill("#title", "Which of these?")
+    page.fill("#values", "\n".join(ILLNESSES))
+    page.click("text=Which one of a group")
+    page.click("text=Add a question")
+    page.click("text=A place on a map")
+    page.click("text=Some values are sensitive")
+    page.locator(".map .cell").nth(3).click()
+    page.wait_for_selector("#curve svg")
+    page.wait_for_selector("#together strong")
+    assert violations(page, axe) == []
+    page.click("button:text-is('Question 1')")
+    page.wait_for_selector("#promise strong")
+    assert violations(page, axe) == []
+    first, second = (opened(collector, title, GRID, BLOCKS) for title in ("North", "South"))
+    for path in (f"/c/{first}/results", f"/c/{first}/results?with={second}", f"/c/{first}/results?then={second}"):
+        page.goto(f"{collector.url}{path}")
+        page.wait_for_selector("#permalink input")
+        assert violations(page, axe) == [], path
+    page.context.close()
+
+
+def test_my_surveys_break_no_rule(browser: Browser, collector: Served, axe: str) -> None:
+    name = high_low(collector, "Mine?", submission="token", label="Pilot")
+    page = People(browser, collector)(DESKTOP)
+    page.goto(f"{collector.url}/surveys")
+    assert violations(page, axe) == []
+    page.fill("#admin-token", collector.admin)
+    page.click("text=Show my surveys")
+    page.click(f"[data-survey='{name}'] summary")
+    page.click("text=Create links")
+    page.wait_for_selector("text=Download the links (CSV)")
+    for part in ("Owners and readers", "Answers per day", "Log"):
+        page.click(f"summary:text-is('{part}')")
+    page.click("text=Create the role")
+    page.wait_for_selector("td:text-is('grant')")
+    page.wait_for_selector("text=Link for the reader")
+    assert violations(page, axe) == []
+    page.click("text=Delete the survey")
+    page.wait_for_selector("dialog[open]")
+    assert violations(page, axe) == []
+    page.context.close()
