@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ DOCS = ROOT / "docs"
 OPERATIONS_PAGE, API_PAGE = "operations.md", "collector.md"
 BACKUP_PAGE, MONITOR_PAGE, SCALE_PAGE = (f"operations/{name}.md" for name in ("back-up", "monitor", "scale"))
 #: The name of each kind of access in the table of endpoints.
-ACCESS = {"anybody": "public", "admin": "admin", "sender": "sender", "reader": "reader"}
+ACCESS = {"anybody": "public", "author": "author", "owner": "owner", "sender": "sender", "reader": "reader"}
 #: Request and response types, by the heading of the section that documents their fields.
 FIELDS = {
     "Open a collection": (schemas.NewCollection, schemas.Created),
@@ -39,6 +40,7 @@ FIELDS = {
     "One-time tokens": (schemas.NewTokens, schemas.TokenList),
     "Keys": (schemas.KeyResponse,),
     "Estimates": (schemas.EstimateResponse, schemas.EstimateRow, schemas.AnswerRow),
+    "Waves": (schemas.NewWaves, schemas.WavesSchedule, schemas.WavesResponse, schemas.WaveResponse, schemas.ChangeRow),
     "Check a policy": (schemas.Check, schemas.Checked, schemas.Region, schemas.SuspicionRow),
     "Plan": (schemas.PlanRequest, schemas.PlanResponse, schemas.PlanRow),
 }
@@ -154,7 +156,13 @@ def test_the_limits_are_those_of_the_settings() -> None:
         f"| connections | {settings.connections:,},",
         f"| {settings.timeout:g} seconds | `too-slow`",
         f"| {settings.waiting:,}, and 256 MiB",
-        f"| live streams | {settings.streams} |",
+        f"| {settings.streams} and {settings.streams_each} | `overloaded`",
+        f"| {settings.estimates_each} and {settings.estimates_per_collection} at a time |",
+        f"| {settings.estimate_seconds:g} seconds, 1 GiB | `too-hard`",
+        f"| connections from one address | {settings.connections_each},",
+        f"| {settings.open_batch} (`--open-batch`) |",
+        f"| {settings.open_per_address:,} per day (`--open-per-address`) |",
+        f"| {settings.open_per_collection:,} per day (`--open-per-collection`) |",
         f"{settings.plan_seconds:g} seconds, {settings.plan_bytes // 2**30} GiB, {settings.plan_values:,} values",
     ):
         assert shown in limits, shown
@@ -190,7 +198,6 @@ def test_proxy_and_service_agree_with_the_settings() -> None:
 
 
 @pytest.mark.component
-@pytest.mark.skipif(shutil.which("sqlite3") is None, reason="needs the command sqlite3")
 def test_the_backup_script_copies_a_running_store_that_can_be_restored(tmp_path: Path) -> None:
     match = re.search(r"^```sh\n(.*?)^```", read(BACKUP_PAGE), re.MULTILINE | re.DOTALL)
     assert match is not None
@@ -198,6 +205,7 @@ def test_the_backup_script_copies_a_running_store_that_can_be_restored(tmp_path:
     backups.mkdir()
     restored.mkdir()
     script = match[1].replace("/var/backups/sfumato", str(backups)).replace("/var/lib/sfumato", str(tmp_path))
+    script = script.replace("/opt/sfumato/bin/sfumato", f"{sys.executable} -m sfumato.cli")
     with served(f"sqlite:///{tmp_path}/collect.db") as collector:
         name, mechanism, _ = collector.create()
         reports = sf.privatize(mechanism, ["none"] * 100)

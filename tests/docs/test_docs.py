@@ -165,14 +165,22 @@ def test_the_demo_runs() -> None:
     )
     assert result.returncode == 0, result.stderr
     assert "obeys the high-low policy" in result.stdout
-    # The survey and the service ask the same people; 0.05 is ten standard errors.
+    # The service counts the reports of the survey; 0.05 is ten standard errors.
     survey, service = (
         [(answer.strip(), float(truth), float(estimate)) for answer, truth, estimate in rows]
         for rows in (
             re.findall(r"^(.+?) truth (\S+) +estimate (\S+)", part, flags=re.MULTILINE)
-            for part in result.stdout.partition("== A map of a city")[0].split("== The same survey over HTTP")
+            for part in result.stdout.partition("== A map of a city")[0].split("== The same reports over HTTP")
         )
     )
-    assert [row[:2] for row in survey] == [row[:2] for row in service]
+    assert survey == service
     assert len(service) == 5
     assert all(abs(truth - estimate) < 0.05 for _, truth, estimate in [*survey, *service])
+    page = (ROOT / "build" / "demo" / "report.html").read_text(encoding="utf-8")
+    assert '<meta name="viewport"' in page
+    assert "prefers-color-scheme:dark" in page
+    for title in ("The true map", "hide the place within its district", "hide the district too"):
+        assert title in page
+    assert "399,994 reports (method" not in page
+    # Sentences are paragraphs, which wrap; only tables scroll.
+    assert "<p>A report multiplies the odds" in page

@@ -196,11 +196,33 @@ def test_every_figure_is_shown_and_every_tutorial_has_a_notebook(scripts: Any) -
     assert names == {notebook.stem for notebook in (ROOT / "notebooks").glob("*.py")}
 
 
+NOTEBOOKS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.py"))
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["ages", "heat_map", "secret", "staff_survey", "survey", "tables", "telemetry"])
-def test_a_notebook_is_made_of_its_tutorial_and_runs(name: str, tmp_path: Path, scripts: Any) -> None:
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_a_notebook_is_made_of_its_tutorial_and_runs_in_its_order(name: str, scripts: Any) -> None:
+    """Python that runs on the page in this order runs in the notebook too; test_docs.py runs the page."""
+    from marimo._ast.app import InternalApp
+
     notebook = ROOT / "notebooks" / f"{name}.py"
     page = ROOT / "docs" / "tutorials" / f"{name.replace('_', '-')}.md"
     made = scripts("make_notebooks").notebook(page)
     assert notebook.read_text(encoding="utf-8") == made, "run scripts/make_notebooks.py"
-    Reader(tmp_path).types(f"{sys.executable} {notebook}")
+    program: dict[str, Any] = {"__name__": name}
+    exec(compile(made, str(notebook), "exec"), program)
+    app = InternalApp(program["app"])
+    order = [cell for cell, _ in app.cell_manager.valid_cells()]
+    assert len(order) == made.count("@app.cell")
+    assert list(app.execution_order) == order
+    assert not app.graph.get_multiply_defined()
+    # marimo keeps names that begin with an underscore within their cell.
+    assert not re.search(r"(?<![\w.])_[a-z]\w* =", made)
+
+
+# The page runs the Python of the others, and the first tutorial is followed word for word.
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name == "tables" else pytest.mark.soak) for name in NOTEBOOKS]
+)
+def test_a_notebook_runs(name: str, tmp_path: Path) -> None:
+    Reader(tmp_path).types(f"{sys.executable} {ROOT / 'notebooks' / name}.py")
