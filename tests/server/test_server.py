@@ -41,6 +41,7 @@ from support.collectors import (
     ServeProcess,
     at_the_beginning,
     served,
+    until,
 )
 
 pytestmark = pytest.mark.component
@@ -953,7 +954,7 @@ def test_a_store_that_is_away_is_said_to_be(postgres: Postgres) -> None:
         name, mechanism, _ = collector.create()
         postgres.stop()
         assert collector.ask("GET", "/healthz").status == 200
-        assert collector.ask("GET", "/readyz").reason == "unavailable"
+        until(lambda: collector.ask("GET", "/readyz").reason == "unavailable")  # a success is remembered for a second
         response = collector.send(name, mechanism, reports_of(mechanism, 5), "while-it-is-away")
         assert (response.reason, response.headers["retry-after"]) == ("unavailable", "1")
         postgres.start()

@@ -263,9 +263,10 @@ class Postgres:
         return Path(self.server.bin_path)
 
     def new_database(self) -> str:
-        """The URL of a new database."""
+        """The URL of a new database, on a server that runs even if the test before left it stopped."""
         import psycopg
 
+        self.ensure_running()
         self._databases += 1
         name = f"collect{self._databases}"
         with psycopg.connect(self.server.get_uri(), autocommit=True) as connection:
@@ -283,6 +284,14 @@ class Postgres:
             with contextlib.suppress(psutil.NoSuchProcess):
                 while process.status() != psutil.STATUS_ZOMBIE:  # nobody may come for its exit code
                     time.sleep(0.01)
+
+    def ensure_running(self) -> None:
+        """Start the server unless it runs."""
+        import psutil
+
+        pid = self.server.get_pid()
+        if pid is None or not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+            self.start()
 
     def start(self) -> None:
         Path(self._folder, "postmaster.pid").unlink(missing_ok=True)  # nothing of it is left that could still write
