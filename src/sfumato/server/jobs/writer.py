@@ -25,7 +25,7 @@ __all__ = ["Writer"]
 _MOST_BATCHES = 1000
 _MOST_BYTES = 2**25
 #: Maximum seconds to wait for more submissions, and seconds between two checks.
-_LONGEST_WAIT, _SHORT_WAIT = 0.005, 0.001
+_LONGEST_WAIT, _SHORT_WAIT = 0.003, 0.0003
 #: Maximum bytes of pending submissions.
 _MAX_PENDING_BYTES = 2**28
 
@@ -59,7 +59,7 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._pending_bytes = 0  # accessed only in the event loop
         self._taken: list[_Waiting | None] = []  # taken from the queue, but not yet resolved
-        self._grouped = False  # whether the last group had more than one member
+        self._last_size = 1  # members of the last group
         self.alive = True  # until the thread ends
         self.refusal: str | None = None  # why submissions are rejected, such as a full disk
         self.failing = False  # whether the last write failed because the store was unavailable
@@ -145,18 +145,19 @@ class Writer:
                 group = []
                 self._do(waiting)
         self._commit(group)
-        ends, self._grouped, self._taken = None in self._taken, len(self._taken) > 1, []
+        ends, self._last_size, self._taken = None in self._taken, len(self._taken), []
         return not ends
 
     def _take(self) -> None:
         """Take pending work from the queue, and block while the queue is empty.
 
         A transaction costs as much as fifty batches in it. If the last group had several members, wait a few
-        milliseconds while more arrive: larger groups reduce the total waiting time.
+        milliseconds while more arrive: larger groups reduce the total waiting time. Do not wait for more than the last
+        group had, because clients that wait for their receipts send nothing meanwhile.
         """
         self._taken = taken = [self._queue.get()]
         size = _size(taken[0])
-        end = time.monotonic() + (_LONGEST_WAIT if self._grouped else 0.0)
+        end = time.monotonic() + (_LONGEST_WAIT if self._last_size > 1 else 0.0)
         arrived = True
         while arrived and len(taken) < _MOST_BATCHES and size < _MOST_BYTES:
             arrived = False
@@ -165,7 +166,7 @@ class Writer:
                     taken.append(self._queue.get_nowait())
                     size += _size(taken[-1])
                     arrived = True
-            if time.monotonic() > end:
+            if len(taken) >= self._last_size or time.monotonic() > end:
                 break
             time.sleep(_SHORT_WAIT)
 
