@@ -99,6 +99,23 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     assert "sfumato.service" not in done.stderr, done.stderr
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("promtool", "check", "rules", str(DEPLOY / "alerts.yaml")),
+        ("caddy", "validate", "--adapter", "caddyfile", "--config", str(DEPLOY / "Caddyfile")),
+    ],
+    ids=lambda command: command[0],
+)
+def test_prometheus_and_caddy_accept_their_files(command: tuple[str, ...], tmp_path: Path) -> None:
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not on this machine")
+    folders = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    environment = os.environ | folders | {"SFUMATO_HOST": "collect.example"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 # -- systemd's watchdog ----------------------------------------------------------------------------------------
 
 
