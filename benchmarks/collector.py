@@ -57,7 +57,9 @@ async def empty(request):
     return Response()
 
 app = Starlette(routes=[Route("/v1/collections/{id}/reports", empty, methods=["POST"])])
-uvicorn.run(app, port=int(sys.argv[1]), access_log=False, log_level="warning")
+uvicorn.run(
+    app, port=int(sys.argv[1]), http="httptools", loop="uvloop", workers=1, access_log=False, log_level="warning"
+)
 """
 
 
@@ -295,7 +297,11 @@ def main() -> None:
         empty_process = stack.enter_context(running(*command, port=empty_port, output=folder / "empty.log")).pid
         port, token, process = stack.enter_context(collector(folder))
         created = ask(
-            port, "POST", "/v1/collections", {"title": "load", "policy": policy.to_dict(), "submission": "open"}, token
+            port,
+            "POST",
+            "/v1/collections",
+            {"title": "load", "policy": policy.to_dict(), "mechanism": "rr", "submission": "open"},
+            token,
         )
         mechanism = sf.mechanism_from_spec(created["collection"]["mechanism"])
         path = f"/v1/collections/{created['collection']['id']}/reports"
