@@ -63,6 +63,10 @@ from sfumato.compiler.planning import (
     SEARCH_SECONDS as SEARCH_SECONDS,
     SEARCHED_VALUES as SEARCHED_VALUES,
 )
-from sfumato.compiler.predictions import TRUTHS as TRUTHS, truth_distribution as truth_distribution
+from sfumato.compiler.predictions import (
+    TRUTHS as TRUTHS,
+    truth_distribution as truth_distribution,
+    unbiased_errors as unbiased_errors,
+)
 from sfumato.compiler.report_length import MaxBits as MaxBits, ReportLength as ReportLength
 from sfumato.compiler.solvers.answer_errors import error_of_answers as error_of_answers

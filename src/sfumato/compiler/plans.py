@@ -23,7 +23,7 @@ from sfumato._core import (
     read_string,
     reads_document,
 )
-from sfumato.compiler.predictions import Assumption, PredictedError, value_errors
+from sfumato.compiler.predictions import Assumption, PredictedError, unbiased_errors, value_errors
 from sfumato.compiler.report_length import SHORT, MaxBits, ReportLength
 from sfumato.compiler.solvers.result import relative_gap
 from sfumato.domain import Domain, checked_distribution
@@ -440,8 +440,8 @@ class Plan(Result):
             return []
         if math.isinf(self.best.risk):  # nothing can be estimated, which the reason states
             return []
-        estimator, assumed = self.best.mechanism.estimator, self._assumed
-        errors = np.sqrt(np.maximum(estimator.variances(assumed.truth), 0.0) / self.n)
+        assumed = self._assumed
+        errors = unbiased_errors(self.best.mechanism, self.n, assumed.truth)
         present = assumed.truth > 0
         lost = int(np.sum(present & (assumed.truth <= _DISTINCT * errors)))
         values, people = quantity(int(present.sum()), "value"), quantity(self.n, "person", "people")

@@ -26,7 +26,16 @@ from sfumato.randomness import insecure_generator
 if TYPE_CHECKING:
     from numpy.random import Generator
 
-__all__ = ["TRUTHS", "Assumption", "PredictedError", "people_for", "predict", "truth_distribution", "value_errors"]
+__all__ = [
+    "TRUTHS",
+    "Assumption",
+    "PredictedError",
+    "people_for",
+    "predict",
+    "truth_distribution",
+    "unbiased_errors",
+    "value_errors",
+]
 
 #: Named truths over k values, as unnormalised weights.
 TRUTHS: dict[str, Callable[[int], Floats]] = {
@@ -203,10 +212,15 @@ def predict(mechanism: Mechanism, n: int, assumed: Assumption, *, fewest: int = 
     )
 
 
+def unbiased_errors(mechanism: Mechanism, n: int, truth: Floats) -> Floats:
+    """Return the exact standard error of each unbiased frequency from n people whose values have this distribution."""
+    return np.sqrt(np.maximum(mechanism.estimator.variances(truth), 0.0) / n)
+
+
 def value_errors(mechanism: Mechanism, n: int, assumed: Assumption) -> Floats:
     """Return the expected root mean square error of each frequency; exact for the method "unbiased"."""
     if assumed.method == "unbiased":
-        return np.sqrt(np.maximum(mechanism.estimator.variances(assumed.truth), 0.0) / n)
+        return unbiased_errors(mechanism, n, assumed.truth)
     draws = itertools.islice(_estimates(mechanism, n, assumed), _MOST_BEST if assumed.method == "best" else _MOST)
     squares = [(frequencies - assumed.truth) ** 2 for frequencies in draws]
     return np.asarray(np.sqrt(np.mean(squares, axis=0)))
@@ -320,7 +334,7 @@ def _is_drawn_as_normal(mechanism: Mechanism, n: int, assumed: Assumption) -> bo
     truth = assumed.truth
     least, greatest = mechanism.estimator.honest_score_bounds()
     effects = np.maximum(greatest - truth, truth - least) / n
-    deviations = np.sqrt(np.maximum(mechanism.estimator.variances(truth), 0.0) / n)
+    deviations = unbiased_errors(mechanism, n, truth)
     return bool((effects <= _LARGE_EFFECT * deviations).all())
 
 
