@@ -46,5 +46,5 @@ def test_invalid_compositions() -> None:
         sf.compose_batches([_batch("0.1", "0.6")] * 2)
     with pytest.raises(InvalidInput, match="independent reports"):
         sf.compose_batches([_batch("0.1", "1e-8", once=True)], linked=[1])
-    with pytest.raises(InvalidInput, match="be a Amplification"):
+    with pytest.raises(InvalidInput, match="be an Amplification"):
         sf.compose_batches([0.1])  # type: ignore[list-item]

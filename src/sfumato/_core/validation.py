@@ -65,7 +65,8 @@ def checked_type(subject: str, parameter: str, value: object, expected: type, hi
     if not isinstance(value, expected):
         others = (base.__name__ for base in type(value).__mro__ if base.__name__ in ("Mechanism", "Policy"))
         swapped = "".join(f", not a {other} (are the arguments swapped?)" for other in others)
-        raise InvalidInput(subject, parameter, f"be a {expected.__name__}{swapped or hint}", value)
+        article = "an" if expected.__name__[0] in "AEIO" else "a"
+        raise InvalidInput(subject, parameter, f"be {article} {expected.__name__}{swapped or hint}", value)
 
 
 def checked_seconds(subject: str, max_seconds: Any) -> float | None:
