@@ -1,13 +1,14 @@
 """Measure the methods "bayes" and "best" against "simplex": total variation, squared error, coverage and time.
 
 Usage: ``python -m benchmarks.shrinkage [table] [held-out] [new] [small] [maps] [coverage] [posterior] [many] [large]``;
-without names, all parts run.
+without names, all parts run. The part "coverage" takes half an hour on two processors.
 The public data come from the folder in SFUMATO_DATA; without it, invented data stand in.
 """
 
 from __future__ import annotations
 
 import gzip
+import multiprocessing
 import resource
 import sys
 import time
@@ -26,6 +27,7 @@ from sfumato.mechanisms import (
     Mechanism,
     RandomizedResponse,
     SubsetSelection,
+    confidence_limits,
     count_law_for,
 )
 from sfumato.papers.data import census_column, data_folder, us_grid
@@ -303,33 +305,122 @@ def maps() -> None:
 # -- intervals -----------------------------------------------------------------------------------------------------
 
 
-def coverage(bayes: int = 1500, best: int = 400) -> None:
-    """Print the coverage of 95% intervals by the true count, for rare values among 50,000 people."""
-    surveys = {"bayes": bayes, "best": best}
-    classes = {0: 20, 1: 20, 5: 20, 20: 20, 100: 15}
-    rare = np.repeat(list(classes), list(classes.values()))
-    truth = normal(np.append(rare, np.full(5, (50_000 - rare.sum()) / 5)))
-    domain = sf.Domain.range(len(truth))
-    chosen: dict[str, Mechanism] = {
+#: Expected numbers of people with a rare value, and all people.
+RARE, RESPONDENTS = (0, 1, 5, 20, 100), 50_000
+#: Number of values with each expected number of people, and of frequent values.
+PER_CLASS, FREQUENT = 10, 5
+#: Number of surveys that one process handles at a time, and of those whose intervals are compared with the library.
+CHUNK, CHECKED = 250, 2
+
+
+def rare_truth() -> Floats:
+    """Return a distribution with several values in each class of rare values, and equally frequent others."""
+    rare = np.repeat(RARE, PER_CLASS)
+    return normal(np.append(rare, np.full(FREQUENT, (RESPONDENTS - rare.sum()) / FREQUENT)))
+
+
+def rare_mechanisms() -> dict[str, Mechanism]:
+    """Return the mechanisms whose intervals are compared."""
+    domain = sf.Domain.range(len(RARE) * PER_CLASS + FREQUENT)
+    return {
         "Hadamard, ε = 1": HadamardResponse(domain, 1),
         "subset, ε = 2": SubsetSelection(domain, 2),
         "randomized response, ε = 6": RandomizedResponse(domain, 6),
     }
-    print("coverage of 95% intervals (and their median length) by true count among 50,000 people")
-    for name, mechanism in chosen.items():
-        for method, number in surveys.items():
-            hits, lengths, empty = np.zeros(len(truth)), [], 0
-            for seed in range(number):
-                low, high = sf.estimate(mechanism, drawn(mechanism, 50_000, truth, seed), method).interval()
-                hits += (low <= truth) & (truth <= high)
-                lengths.append(high - low)
-                empty += int(np.sum(low >= high))
-            median = np.median(lengths, axis=0)[:-5]
-            shown = ", ".join(
-                f"{count}: {hits[:-5][rare == count].mean() / number:.4f} ({np.median(median[rare == count]):.2g})"
-                for count in classes
-            )
-            print(f"  {name:27} {method:5} {number} surveys, {shown}; empty: {empty}", flush=True)
+
+
+def methods_for(mechanism: Mechanism) -> list[str]:
+    """Return the methods of estimation that the mechanism supports; "efficient" only where it differs.
+
+    In randomized response, "efficient" is the same as "unbiased".
+    """
+    methods = ["unbiased", "simplex", "mle", "bayes", "best"]
+    if not isinstance(mechanism, SubsetSelection):
+        methods.insert(3, "mmse")
+    if isinstance(mechanism, HadamardResponse):
+        methods.insert(1, "efficient")
+    return methods
+
+
+def survey_intervals(mechanism: Mechanism, counts: Aggregate) -> tuple[dict[str, tuple[Floats, Floats]], str]:
+    """Return the 95% intervals of rare values by method, and the choice of "best".
+
+    All methods but "efficient" widen the same limits to contain their frequencies, so the limits are computed once.
+    Likewise, the prior is fitted once for "bayes" and "best".
+    """
+    methods, rare = methods_for(mechanism), slice(0, len(RARE) * PER_CLASS)
+    estimator, uniform = mechanism.estimator, np.full(len(mechanism.domain), 1 / len(mechanism.domain))
+    best = sf.estimate(mechanism, counts, "best")
+    assert best.choice is not None
+    frequencies = {"unbiased": np.clip(best.unbiased, 0, 1), "simplex": best.nearest, "best": best.frequencies}
+    if best.choice.method == "bayes":
+        frequencies["bayes"] = best.frequencies
+    for method in set(methods) - {*frequencies, "efficient"}:
+        prior = uniform if method == "mmse" else None
+        frequencies[method] = sf.estimate(mechanism, counts, method, prior=prior).frequencies
+    laws = [law.rows(np.arange(rare.stop)) for law in estimator.score_laws(best.nearest, counts.n)]
+    low, high = confidence_limits(laws, best.unbiased[rare], 0.05)
+    result = {
+        method: (np.minimum(low, inside[rare]), np.maximum(high, inside[rare]))
+        for method, inside in frequencies.items()
+    }
+    if "efficient" in methods:
+        low, high = sf.estimate(mechanism, counts, "efficient").interval()
+        result["efficient"] = low[rare], high[rare]
+    return {method: result[method] for method in methods}, best.choice.method
+
+
+def cover(job: tuple[str, int, int]) -> tuple[dict[str, tuple[Floats, Floats, int]], int]:
+    """Return hits, lengths and the number of empty intervals by method for some surveys, and choices of "bayes"."""
+    name, start, stop = job
+    mechanism, truth = rare_mechanisms()[name], rare_truth()
+    rare = truth[: len(RARE) * PER_CLASS]
+    limits: dict[str, list[tuple[Floats, Floats]]] = {method: [] for method in methods_for(mechanism)}
+    chosen = 0
+    for seed in range(start, stop):
+        counts = drawn(mechanism, RESPONDENTS, truth, seed)
+        intervals, choice = survey_intervals(mechanism, counts)
+        chosen += choice == "bayes"
+        for method, pair in intervals.items():
+            limits[method].append(pair)
+            if seed < start + CHECKED:
+                prior = np.full(len(truth), 1 / len(truth)) if method == "mmse" else None
+                library = sf.estimate(mechanism, counts, method, prior=prior).interval()
+                assert np.allclose(np.array(pair), np.array(library)[:, : len(rare)], rtol=0, atol=1e-9)
+    result = {}
+    for method, pairs in limits.items():
+        low, high = np.moveaxis(np.array(pairs), 1, 0)
+        hits = ((low <= rare) & (rare <= high)).sum(axis=0).astype(np.float64)
+        result[method] = hits, high - low, int(np.sum(low >= high))
+    return result, chosen
+
+
+def coverage(surveys: int = 20_000) -> None:
+    """Print the coverage of 95% intervals by the expected count, for rare values among 50,000 people.
+
+    Counts are drawn from their law. All processors work on the surveys, each with one thread.
+    """
+    print(f"coverage of 95% intervals in {surveys:,} surveys by the expected count among {RESPONDENTS:,} people,")
+    print("  least coverage of a single value, median length in people")
+    with multiprocessing.get_context("spawn").Pool() as pool:
+        for name, mechanism in rare_mechanisms().items():
+            jobs = [(name, start, min(start + CHUNK, surveys)) for start in range(0, surveys, CHUNK)]
+            parts = pool.map(cover, jobs, chunksize=1)
+            for method in methods_for(mechanism):
+                hits = sum(part[method][0] for part, _ in parts) / surveys
+                lengths = np.concatenate([part[method][1] for part, _ in parts]) * RESPONDENTS
+                cells = [
+                    f"{count}: {row.mean():.4f}, {row.min():.4f} ({np.median(lengths[:, columns]):,.1f})"
+                    for count, row, columns in zip(
+                        RARE,
+                        hits.reshape(len(RARE), PER_CLASS),
+                        np.arange(len(hits)).reshape(len(RARE), PER_CLASS),
+                        strict=True,
+                    )
+                ]
+                empty = sum(part[method][2] for part, _ in parts)
+                print(f"  {name:27} {method:9} {'; '.join(cells)}; empty: {empty}", flush=True)
+            print(f"  {name:27} best chose bayes in {sum(chosen for _, chosen in parts):,} surveys", flush=True)
 
 
 def posterior_intervals(surveys: int = 400) -> None:

@@ -18,6 +18,7 @@ Three rules decide about large values, which few observations surround:
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -304,7 +305,7 @@ class _Problem:
         for rows, columns, likelihood in self._blocks:
             scaled = likelihood * scales[rows, None]
             product = scaled.T @ scaled
-            below, across = np.tril_indices(len(product))
+            below, across = _lower_triangle(len(product))
             band[below - across, columns.start + across] += product[below, across]
         return band
 
@@ -361,7 +362,7 @@ class _Problem:
 
         The problem is min -Σ c_i·ln((L·w)_i) + Σ w with Σ c = 1 and w ≥ 0; its solution sums to one.
         """
-        from scipy.linalg import cho_solve_banded, cholesky_banded
+        from scipy.linalg.lapack import dpbtrf, dpbtrs  # called directly: the checks of scipy take as long
 
         size, shares = len(self.atoms), self.counts / self.counts.sum()
         weights, slack = np.full(size, 1.0 / size), np.ones(size)
@@ -374,14 +375,16 @@ class _Problem:
             diagonal = slack / weights
             hessian = self._hessian(np.sqrt(shares) / mixed)
             hessian[0] += diagonal
-            factor = cholesky_banded(hessian, overwrite_ab=True, lower=True, check_finite=False), True
+            factor, failure = dpbtrf(hessian, lower=True, overwrite_ab=True)
+            if failure:
+                raise np.linalg.LinAlgError(f"the Hessian is not positive definite (LAPACK dpbtrf: {failure})")
             centre = float(weights @ slack) / size
             # A predictor, then a corrected step towards the central path (Mehrotra 1992).
-            step = cho_solve_banded(factor, -gradient, check_finite=False)
+            step = dpbtrs(factor, -gradient, lower=True)[0]
             dual = -slack - diagonal * step
             after = (weights + _longest(weights, step) * step) @ (slack + _longest(slack, dual) * dual) / size
             aim = (centre * (float(after) / centre) ** 3 - step * dual) / weights
-            step = cho_solve_banded(factor, aim - gradient, check_finite=False)
+            step = dpbtrs(factor, aim - gradient, lower=True)[0]
             dual = aim - slack - diagonal * step
             weights = weights + _INSIDE * _longest(weights, step) * step
             slack = slack + _INSIDE * _longest(slack, dual) * dual
@@ -413,5 +416,12 @@ def _least_variance(noise: Noise, parameter: float) -> float:
 
 def _longest(point: Floats, step: Floats) -> float:
     """Return the longest multiple of a step, at most 1, that keeps a positive point non-negative."""
-    falling = step < 0
-    return min(1.0, float(np.min(-point[falling] / step[falling]))) if falling.any() else 1.0
+    # The most negative ratio of step to point is the first to reach zero.
+    steepest = float((step / point).min())
+    return min(1.0, -1.0 / steepest) if steepest < 0 else 1.0
+
+
+@functools.lru_cache(maxsize=16)
+def _lower_triangle(size: int) -> tuple[Integers, Integers]:
+    """Return the rows and columns of the lower triangle of a square matrix; problems of one fit share them."""
+    return np.tril_indices(size)
