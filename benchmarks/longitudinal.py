@@ -23,7 +23,7 @@ import numpy.typing as npt
 from scipy.stats import norm
 
 import sfumato as sf
-from benchmarks.baselines.dyadic import Dyadic, one_wave_variance
+from benchmarks.baselines.dyadic import Dyadic, Signs, one_wave_change_variance, one_wave_variance
 from benchmarks.baselines.longitudinal import LGRR, LOLOHA, LOSUE, LSUE, Memoized
 from sfumato.mechanisms import MemoizedMechanism
 
@@ -35,6 +35,8 @@ LEVELS = ((0.5, 1.0), (1.0, 2.0), (1.0, 4.0))
 MEAN_WAVES = 10
 #: Limit of the reports of the second mechanism that is compared.
 SHORT_BITS = 16
+#: Numbers of waves for which reports about changes are compared.
+CHANGE_WAVES = (8, 32, 128, 1024)
 #: People, waves, and the share of people who change from one wave to the next, in the simulation.
 PEOPLE, WAVES, CHANGE_RATE = 2_000, 30, 0.1
 #: Frequencies in the first wave, and of the values that people change to.
@@ -154,7 +156,45 @@ def schedules(quick: bool) -> None:
             variances = [Dyadic(waves, changes, 1.0).variance(wave, 0) for wave in range(1, waves + 1)]
             cells += [f"{np.mean(variances):.0f}", f"{max(variances):.0f}"]
         row(waves, *cells, f"{one_wave_variance(waves, 1.0, 0):.0f}")
+    print("\nVariance of one person's contribution to the change from one wave to the next, status 0 in both, ε = 1.\n")
+    header("reports", *(f"{waves:,} waves" for waves in CHANGE_WAVES))
+    for name, variances in change_variances().items():
+        row(name, *(f"{variance:,.1f}" for variance in variances))
     print()
+
+
+def change_variances() -> dict[str, list[float]]:
+    """Return variances of a person's contribution to the change between consecutive waves, at ε = 1 for all reports.
+
+    The number of changes includes the first value if it need not be 0. An event that happens at most once starts from
+    0 for all people.
+    """
+    limits = {"event at most once": 1, "at most 1 change": 2, "at most 3 changes": 4}
+    table = {"once, in a random wave": [one_wave_change_variance(waves, 1.0, 0, 0) for waves in CHANGE_WAVES]}
+    for name, changes in limits.items():
+        table[f"dyadic, {name}"] = [Dyadic(waves, changes, 1.0).change_variance(0) for waves in CHANGE_WAVES]
+    for name, changes in limits.items():
+        table[f"a sign in every wave, {name}"] = [
+            Signs(waves, changes, 1.0).change_variance(0) for waves in CHANGE_WAVES
+        ]
+    for name, starts in (("event at most once", 1), ("at most 1 change", 2)):
+        table[f"history, in the last wave, {name}"] = [history_variance(waves, starts) for waves in CHANGE_WAVES]
+    return table
+
+
+def history_variance(waves: int, starts: int) -> float:
+    """Return the same variance if each person reports a history with at most one change once, by subset selection.
+
+    With one start the values are 0: no event, and t: an event in wave t. With two starts there are T values for each
+    of them: no change, or a change in one of the waves after the first.
+    """
+    size = waves + 1 if starts == 1 else 2 * waves
+    mechanism = sf.design(sf.Uniform(sf.Domain.range(size), 1), mechanism="subset")
+    weights, truth = np.zeros(size), np.zeros(size)
+    truth[0] = weights[1] = 1
+    if starts == 2:
+        weights[waves + 1] = -1
+    return float(mechanism.estimator.variance(weights, truth))
 
 
 # -- coverage --------------------------------------------------------------------------------------------------------

@@ -4,6 +4,9 @@ A person has a status of 0 or 1 in each of T waves, T a power of two, and starts
 levels h = 0 … log2 T once, independently of the values. In level h it reports for every interval of 2^h waves whether
 the status rose or fell between its ends: a sign that is right with probability e^a/(1 + e^a), and uniform if nothing
 changed. A count in wave t is the sum of the changes over the intervals that make up 1 … t.
+
+If only changes from one wave to the next are counted, the lowest level is enough: every device reports a sign in every
+wave (:class:`Signs`).
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Dyadic", "one_wave_variance"]
+__all__ = ["Dyadic", "Signs", "one_wave_change_variance", "one_wave_variance"]
 
 
 def _gain(epsilon: float) -> float:
@@ -77,7 +80,46 @@ class Dyadic:
         """Return the variance of that estimate: one interval for every bit of the number of the wave."""
         return wave.bit_count() * self.levels / _gain(self.sign_epsilon) ** 2 - status
 
+    def estimate_change(self, level: int, signs: Sequence[int], wave: int) -> float:
+        """Return the unbiased estimate of the change of one person's status from the wave before to a wave."""
+        return 0.0 if level else self.levels / _gain(self.sign_epsilon) * signs[wave - 1]
+
+    def change_variance(self, change: int) -> float:
+        """Return the variance of that estimate."""
+        return self.levels / _gain(self.sign_epsilon) ** 2 - change**2
+
+
+@dataclass(frozen=True)
+class Signs:
+    """Signs of the lowest level alone, one in every wave, for at most c changes, at one level ε for all.
+
+    The argument for the level of all reports is that of :class:`Dyadic`.
+    """
+
+    waves: int
+    changes: int
+    epsilon: float
+
+    def probability(self, signs: Sequence[int], history: Sequence[int]) -> float:
+        """Return the probability of the signs of all waves for a history of T values."""
+        dyadic = Dyadic(self.waves, self.changes, self.epsilon)
+        return dyadic.levels * dyadic.probability(0, signs, history)
+
+    def estimate_change(self, signs: Sequence[int], wave: int) -> float:
+        """Return the unbiased estimate of the change of one person's status from the wave before to a wave."""
+        return signs[wave - 1] / _gain(self.epsilon / self.changes)
+
+    def change_variance(self, change: int) -> float:
+        """Return the variance of that estimate."""
+        return 1 / _gain(self.epsilon / self.changes) ** 2 - change**2
+
 
 def one_wave_variance(waves: int, epsilon: float, status: int) -> float:
     """Return the variance if each person answers once, in a uniformly drawn wave, by randomized response at ε."""
     return waves * (1 / _gain(epsilon) ** 2 + 4 * status - 1) / 4 - status
+
+
+def one_wave_change_variance(waves: int, epsilon: float, before: int, after: int) -> float:
+    """Return the variance of the change between two waves if each person answers once, in a uniformly drawn wave."""
+    noise = (1 / _gain(epsilon) ** 2 - 1) / 4
+    return waves * (2 * noise + before**2 + after**2) - (after - before) ** 2
