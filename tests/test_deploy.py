@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import http.client
 import json
 import os
 import re
@@ -12,16 +13,22 @@ import socket
 import ssl
 import subprocess
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
 import yaml  # type: ignore[import-untyped]
 
 from sfumato.cli import serve
+from sfumato.device import Client
+from sfumato.server import run
 from sfumato.server.http.telemetry import Metrics
 from sfumato.server.jobs.watchdog import notify, report_health
 from support import ROOT
-from support.collectors import free_port, served, until
+from support.collectors import POLICY, free_port, served, until
 
 DEPLOY = ROOT / "deploy"
 OPTIONS = {option for parameter in serve.command.params for option in parameter.opts}
@@ -53,6 +60,77 @@ def test_compose_and_kubernetes_use_options_that_exist() -> None:
     assert options(container["args"]) <= OPTIONS
     assert service["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"]
     assert ingress["spec"]["rules"][0]["host"] in container["args"][-1]
+
+
+def seconds(duration: str) -> int:
+    return int(duration.removesuffix("s"))
+
+
+#: Keys of services that the compose file uses; Compose rejects a key that it does not know.
+SERVICE_KEYS = {
+    *("build", "cap_drop", "command", "depends_on", "environment", "healthcheck", "image", "logging", "networks"),
+    *("ports", "read_only", "restart", "secrets", "security_opt", "stop_grace_period", "tmpfs", "ulimits", "volumes"),
+}
+
+
+def test_the_parts_of_the_compose_file_fit_together() -> None:
+    compose = yaml.safe_load(read("compose.yaml"))
+    assert set(compose) == {"name", "x-logging", "services", "networks", "volumes", "secrets"}
+    services = compose["services"]
+    for name, service in services.items():
+        assert set(service) <= SERVICE_KEYS, name
+        assert set(service.get("depends_on", ())) <= set(services)
+        assert set(service["networks"]) <= set(compose["networks"])
+        assert service["restart"] == "unless-stopped"
+        assert service["logging"]["options"].keys() == {"max-size", "max-file"}
+        assert ("ports" in service) == (name == "proxy")  # nothing else has an address outside
+    collector, database = services["collector"], services["database"]
+    assert collector["depends_on"] == {"database": {"condition": "service_healthy"}}
+    assert "healthcheck" in database
+    assert (DEPLOY / collector["build"]["context"] / collector["build"]["dockerfile"]).is_file()
+    assert seconds(collector["stop_grace_period"]) > run._GRACE
+    assert collector["read_only"]
+    assert collector["tmpfs"] == ["/tmp"]
+    words = dict(word.removeprefix("--").split("=", 1) for word in collector["command"][1:])
+    assert f"reverse_proxy collector:{words['port']} " in read("Caddyfile")
+    store = urlsplit(words["store"])
+    assert (store.username, store.hostname) == (database["environment"]["POSTGRES_USER"], "database")
+    assert store.path == f"/{database['environment']['POSTGRES_DB']}"
+    secrets = {"pgpass": collector["environment"]["PGPASSFILE"]}
+    secrets["database_password"] = database["environment"]["POSTGRES_PASSWORD_FILE"]
+    assert secrets == {name: f"/run/secrets/{name}" for name in compose["secrets"]}
+
+
+def test_the_parts_of_the_kubernetes_file_fit_together() -> None:
+    deployment, service, ingress = yaml.safe_load_all(read("kubernetes.yaml"))
+    kinds = {"Deployment": "apps/v1", "Service": "v1", "Ingress": "networking.k8s.io/v1"}
+    for document in (deployment, service, ingress):
+        assert set(document) == {"apiVersion", "kind", "metadata", "spec"}
+        assert kinds[document["kind"]] == document["apiVersion"]
+    pod = deployment["spec"]["template"]["spec"]
+    assert deployment["spec"]["template"]["metadata"]["labels"] == deployment["spec"]["selector"]["matchLabels"]
+    assert pod["terminationGracePeriodSeconds"] > run._GRACE
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert f"USER {pod['securityContext']['runAsUser']}" in read("Dockerfile")
+    (container,) = pod["containers"]
+    (port,) = (port["containerPort"] for port in container["ports"])
+    assert f"--port={port}" in container["args"]
+    for probe, path in (("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")):
+        assert container[probe]["httpGet"] == {"path": path, "port": port}
+    variables = {variable["name"] for variable in container["env"]}
+    assert set(re.findall(r"\$\((\w+)\)", " ".join(container["args"]))) <= variables
+    assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
+    assert container["securityContext"]["readOnlyRootFilesystem"]
+    (service_port,) = service["spec"]["ports"]
+    assert service_port["targetPort"] == port
+    (rule,) = ingress["spec"]["rules"]
+    assert ingress["spec"]["tls"][0]["hosts"] == [rule["host"]]
+    metrics, everything = rule["http"]["paths"]
+    assert (metrics["path"], metrics["pathType"]) == ("/metrics", "Exact")
+    assert metrics["backend"]["service"]["name"] != service["metadata"]["name"]
+    assert (everything["path"], everything["pathType"]) == ("/", "Prefix")
+    target = {"name": service["metadata"]["name"], "port": {"number": service_port["port"]}}
+    assert everything["backend"]["service"] == target
 
 
 def test_the_image_installs_extras_that_exist_and_probes_a_path_that_exists() -> None:
@@ -150,14 +228,19 @@ def test_the_watchdog_hears_of_a_collector_that_works(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.component
-def test_nginx_serves_the_collector_over_tls_and_logs_no_address(tmp_path: Path) -> None:
+def test_nginx_takes_submissions_over_tls_and_logs_no_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nginx, openssl = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin"), shutil.which("openssl")
     if nginx is None or openssl is None:
         pytest.skip("nginx or openssl is not on this machine")
-    key, certificate, secure_port, plain_port = tmp_path / "key.pem", tmp_path / "cert.pem", free_port(), free_port()
+    private, certificate, secure_port, plain_port = (
+        tmp_path / "key.pem",
+        tmp_path / "cert.pem",
+        free_port(),
+        free_port(),
+    )
     subprocess.run(
         [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=collect.example",
-         "-addext", "subjectAltName=DNS:collect.example", "-keyout", str(key), "-out", str(certificate)],
+         "-addext", "subjectAltName=DNS:collect.example", "-keyout", str(private), "-out", str(certificate)],
         check=True, capture_output=True,
     )  # fmt: skip
     with served(f"sqlite:///{tmp_path}/collect.db", hosts="collect.example") as collector:
@@ -168,7 +251,7 @@ def test_nginx_serves_the_collector_over_tls_and_logs_no_address(tmp_path: Path)
             "    listen [::]:443 ssl;\n": "",
             "    listen [::]:80;\n": "",
             "/etc/letsencrypt/live/collect.example/fullchain.pem": str(certificate),
-            "/etc/letsencrypt/live/collect.example/privkey.pem": str(key),
+            "/etc/letsencrypt/live/collect.example/privkey.pem": str(private),
             "127.0.0.1:8000": f"127.0.0.1:{collector.port}",
         }.items():
             assert site.count(before) == 1, before
@@ -177,10 +260,12 @@ def test_nginx_serves_the_collector_over_tls_and_logs_no_address(tmp_path: Path)
         folders = " ".join(
             f"{name}_temp_path {tmp_path}/{name};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
         )
-        (tmp_path / "nginx.conf").write_text(
-            f"daemon off; worker_processes 1; pid {tmp_path}/nginx.pid; error_log {log} info;\n"
+        user = "user root;" if os.getuid() == 0 else ""  # the user of workers otherwise, which cannot write here
+        configuration = (
+            f"{user} daemon off; worker_processes 1; pid {tmp_path}/nginx.pid; error_log {log} info;\n"
             f"events {{}}\nhttp {{ access_log {tmp_path}/access.log; {folders}\n{site}}}\n"
         )
+        (tmp_path / "nginx.conf").write_text(configuration)
         command = [nginx, "-e", str(log), "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf")]
         done = subprocess.run([*command, "-t"], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
@@ -189,20 +274,45 @@ def test_nginx_serves_the_collector_over_tls_and_logs_no_address(tmp_path: Path)
             until(lambda: _listens(secure_port))
             context = ssl.create_default_context(cafile=str(certificate))
 
-            def ask(path: str, head: str = "") -> bytes:
+            def ask(path: str, head: str = "", host: str = "collect.example") -> bytes:
+                return send(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{head}\r\n".encode())
+
+            def send(request: bytes) -> bytes:
                 with (
                     socket.create_connection(("127.0.0.1", secure_port), timeout=30) as plain,
                     context.wrap_socket(plain, server_hostname="collect.example") as secure,
                 ):
-                    request = f"GET {path} HTTP/1.1\r\nHost: collect.example\r\nConnection: close\r\n{head}\r\n"
-                    secure.sendall(request.encode())
+                    secure.sendall(request)
                     answer = b""
                     while piece := secure.recv(2**16):
                         answer += piece
                 return answer
 
+            # A client of the library: only the address of the name and the certificate authority are those of the test.
+            monkeypatch.setattr(socket, "getaddrinfo", _on_this_machine(socket.getaddrinfo))
+            monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+            address = f"https://collect.example:{secure_port}"
+            admin = Client(address, collector.admin, attempts=3)
+            name, _ = admin.create("Through nginx", POLICY, "rr", submission="token", results="public")
+            participant = Client(address, admin.tokens(name, 1)[0], attempts=3)
+            participant.submit(name, [1], batch="one-person")
+            keyed, key = admin.create("Many through nginx", POLICY, "rr", submission="key", results="public")
+            reports = np.arange(300_000, dtype=np.uint8) % 5  # long enough for a temporary file of nginx, which it logs
+            machine = Client(address, key, attempts=3)
+            machine.submit(keyed, reports, batch="many-people")
+            assert [admin.aggregate(one).n for one in (name, keyed)] == [1, len(reports)]
+            for client in (admin, participant, machine):
+                client.close()
+            too_long = f"POST /v1/collections HTTP/1.1\r\nHost: collect.example\r\nContent-Length: {2**24}\r\n\r\n"
+            assert send(too_long.encode()).startswith(b"HTTP/1.1 413 ")
             assert ask("/readyz").endswith(b'{"status":"ready"}')
             assert ask("/v1/collections").startswith(b"HTTP/1.1 200 ")
+            assert b"wrong-host" in ask("/v1/collections", host="second.example")
+            assert b"Strict-Transport-Security: max-age=31536000" in ask("/studio")
+            with contextlib.closing(http.client.HTTPConnection("127.0.0.1", plain_port)) as plain_client:
+                plain_client.request("GET", "/studio", headers={"Host": "collect.example"})
+                moved = plain_client.getresponse()
+                assert (moved.status, moved.headers["Location"]) == (301, "https://collect.example/studio")
             assert ask("/metrics").startswith(b"HTTP/1.1 403 ")
             assert ask("/v1/collections", "Broken header\r\n").startswith(b"HTTP/1.1 400 ")
             with socket.create_connection(("127.0.0.1", secure_port)) as plain:
@@ -219,9 +329,28 @@ def test_nginx_serves_the_collector_over_tls_and_logs_no_address(tmp_path: Path)
     finally:
         process.terminate()
         process.wait()
-    assert "client: 127.0.0.1" not in log.read_text()
+    written = log.read_text()
+    assert "start worker process" in written  # the log of nginx itself works
+    assert "client" not in written
+    assert "127.0.0.1" not in written.replace(f"127.0.0.1:{collector.port}", "")
     access = tmp_path / "access.log"
     assert not access.exists() or access.read_text() == ""
+    # Without the two lines, the same nginx writes addresses.
+    (tmp_path / "nginx.conf").write_text(re.sub(r"(access_log off|error_log  /dev/null crit);", "", configuration))
+    process = subprocess.Popen(command)
+    try:
+        until(lambda: _listens(secure_port))
+        assert b" 502 " in ask("/readyz")
+    finally:
+        process.terminate()
+        process.wait()
+    assert "client: 127.0.0.1" in log.read_text()
+    assert "127.0.0.1" in access.read_text()
+
+
+def _on_this_machine(resolve: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a resolver for which the name of the examples is an address of this machine."""
+    return lambda host, *rest, **named: resolve("127.0.0.1" if host == "collect.example" else host, *rest, **named)
 
 
 def _listens(port: int) -> bool:

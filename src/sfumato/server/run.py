@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import ipaddress
 import os
 import signal
 import socket
-import tempfile
 from typing import Any
 
 import uvicorn
 
 from sfumato.errors import InvalidInput
 from sfumato.server.http.connections import Connection, check_uvicorn
+from sfumato.server.http.metrics_folder import metrics_folder
 from sfumato.server.http.telemetry import SHARED, to_standard_error
 from sfumato.server.settings import ENDED, Settings
 
@@ -82,8 +83,8 @@ def serve(settings: Settings, host: str, port: int, workers: int = 1, forwarded:
     check_uvicorn()
     settings.to_environment()
     to_standard_error()
-    with tempfile.TemporaryDirectory(prefix="sfumato-metrics-") as folder:
-        if workers > 1:
+    with metrics_folder() if workers > 1 else contextlib.nullcontext() as folder:
+        if folder is not None:
             os.environ[SHARED] = folder
         # uvicorn shuts down first and then raises the signal again; this handler ends the process.
         signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -6,17 +6,17 @@ compared with the access log of a proxy, would reveal its sender. Metrics do not
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
-import re
 import sys
 import time
 import traceback
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
+from sfumato.server.http.metrics_folder import running_processes
 from sfumato.server.http.responses import REASONS
 from sfumato.server.store.records import SubmissionResult
 
@@ -175,26 +175,9 @@ class Metrics:
             return self._prometheus.generate_latest(self._registry)
         from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
-        for process in _ended_processes(os.environ[SHARED]):
-            mark_process_dead(process)  # type: ignore[no-untyped-call]
+        for process in running_processes(os.environ[SHARED])[1]:
+            with contextlib.suppress(FileNotFoundError):  # another worker removed the file
+                mark_process_dead(process)  # type: ignore[no-untyped-call]
         registry = self._prometheus.CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return self._prometheus.generate_latest(registry)
-
-
-def _ended_processes(folder: str) -> set[int]:
-    """Return the ids of processes that have gauges in a folder and no longer run."""
-    names = [file.name for file in Path(folder).iterdir()]
-    ids = {int(match[1]) for name in names if (match := re.search(r"^gauge_live.*_(\d+)\.db$", name))}
-    return {process for process in ids if not _runs(process)}
-
-
-def _runs(process: int) -> bool:
-    """Return whether a process exists."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
