@@ -1,8 +1,8 @@
 """Add screenshots of the collector's pages to the documentation site: a hook of mkdocs.
 
-``tests/docs/test_screenshots.py`` writes the pictures to build/screenshots, once per colour scheme; they are not in the
-repository. A page shows one by the comment ``<!-- screenshot name: description -->``. A picture that was not taken is
-replaced by a placeholder that says so.
+``tests/docs/test_screenshots.py`` writes the pictures to build/screenshots, once per size and colour scheme; they are
+not in the repository. A page shows one by the comment ``<!-- screenshot name: description -->``. A picture that was not
+taken is replaced by a placeholder that says so.
 """
 
 from __future__ import annotations
@@ -16,8 +16,19 @@ from mkdocs.structure.files import File, Files
 
 FOLDER = Path(__file__).parents[1] / "build" / "screenshots"
 #: Pictures that pages may show.
-SCREENSHOTS = ("studio", "studio-map", "survey", "results", "results-map")
-SCHEMES = ("light", "dark")
+SCREENSHOTS = (
+    "studio",
+    "studio-map",
+    "tradeoff",
+    "outlook",
+    "survey",
+    "survey-map",
+    "reply",
+    "results",
+    "results-map",
+    "my-surveys",
+)
+SIZES, SCHEMES = ("desktop", "phone"), ("light", "dark")
 PLACEHOLDER = "screenshots/not-taken.svg"
 
 _MARKER = re.compile(r"<!-- screenshot ([\w-]+): (.*?) -->", flags=re.DOTALL)
@@ -44,12 +55,17 @@ def on_page_markdown(markdown: str, page: Any, files: Files, **_: Any) -> str:
 
 
 def _pictures(name: str, description: str, to_root: str, files: Files) -> str:
-    """Return one picture per colour scheme, of which the theme shows the one that fits, or the placeholder."""
+    """Return one picture per size and colour scheme, or the placeholder; the theme shows the scheme that fits."""
     if name not in SCREENSHOTS:
         raise ValueError(f"{name!r} must be one of the screenshots {', '.join(SCREENSHOTS)}")
     # Ask the site, not the folder: a picture may be taken while the site is built.
-    if not all(files.get_file_from_path(f"screenshots/{name}-{scheme}.png") for scheme in SCHEMES):
+    kinds = [f"{name}-{size}-{scheme}" for size in SIZES for scheme in SCHEMES]
+    if not all(files.get_file_from_path(f"screenshots/{kind}.png") for kind in kinds):
         return f"![{description}]({to_root}/{PLACEHOLDER})"
-    attributes = f"{{ .screenshot .{name} loading=lazy }}"
-    addresses = [f"{to_root}/screenshots/{name}-{scheme}.png#only-{scheme}" for scheme in SCHEMES]
-    return "\n".join(f"![{description}]({address}){attributes}" for address in addresses)
+    pictures = [
+        f"![{description}, on a {size}]({to_root}/screenshots/{name}-{size}-{scheme}.png#only-{scheme})"
+        f"{{ .screenshot .{size} loading=lazy }}"
+        for size in SIZES
+        for scheme in SCHEMES
+    ]
+    return "\n".join(pictures)

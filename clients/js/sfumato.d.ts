@@ -65,6 +65,8 @@ export interface Collection {
   waves?: Waves | null
   /** Greatest number of permanent answers that this browser draws, if the collection has waves. */
   most?: number
+  /** How the survey page presents the collection; null for a plain question. */
+  presentation?: any
   /** Absolute URL of the collection. */
   url: string
   domain: Domain

@@ -1025,25 +1025,69 @@ def permanent_answers(page: Page) -> list[dict[str, str]]:
     return [each for record in answers(page) for each in record.get("kept", [])]
 
 
-def test_every_wave_sends_a_new_report_about_one_permanent_answer(page: Page, collector: Collector) -> None:
-    # The permanent answer is the value itself, and a report keeps it with probability 0.63.
-    mechanism = weekly(1000, "ln 1700", "inf")
+def answer_waves(page: Page, collector: Collector) -> list[dict[str, Any]]:
+    """The answers to 25 waves with one value, which is the permanent answer; half of the reports are this value."""
+    mechanism = weekly(1000, "ln 999", "inf")
     given = [answer_wave(page, collector, "weekly", mechanism, wave, 777) for wave in range(25)]
     assert flush(page) == 0
     assert len({each["batch"] for each in given}) == 25
+    return given
+
+
+def check_fresh_reports(given: list[dict[str, Any]]) -> None:
+    """Check that the reports of the waves are independent draws."""
     reports = [int(each["report"]) for each in given]
-    kept = reports.count(777)
-    # All 25 or at most 1 of 25 are the value with probability below 1e-5 and 1e-9.
-    assert 1 < kept < 25
-    assert len(set(reports)) > 2
+    # At most 1 of 25 reports is the value, or at least 24, with probability below 1e-6 each.
+    assert 1 < reports.count(777) < 24, "reports repeat"
+    assert len(set(reports)) > 2, "reports repeat"
+
+
+def test_every_wave_sends_a_new_report_about_one_permanent_answer(page: Page, collector: Collector) -> None:
+    given = answer_waves(page, collector)
+    check_fresh_reports(given)
+    reports = [int(each["report"]) for each in given]
     (permanent,) = permanent_answers(page)
     assert permanent["answer"] == "777"
     sent = [(body["wave"], body["report"]) for _, _, body in collector.posts]
     assert sorted(sent) == list(enumerate(reports))
-    again = answer_wave(page, collector, "weekly", mechanism, 3, 5)
+    again = answer_wave(page, collector, "weekly", weekly(1000, "ln 999", "inf"), 3, 5)
     assert (again["report"], again["batch"], again["repeated"]) == (given[3]["report"], given[3]["batch"], True)
     assert flush(page) == 0
     assert len(collector.posts) == 25
+
+
+#: The draws of a report, and faults that use the randomness of an earlier wave again.
+REPORT_DRAWS = "secureDraws(mechanism.layoutOf(x)))) }"
+REUSED = {
+    "the report": (
+        "report: written(memory.report(",
+        "report: all.find((one) => one.about === permanent.key)?.report ?? written(memory.report(",
+    ),
+    "the random words": (
+        REPORT_DRAWS,
+        """((words, next = 0) => bitDraws(
+            (width) => BigInt.asUintN(width, BigInt(`0x${hex(words[next++] ??= randomBytes(8))}`)),
+            mechanism.layoutOf(x),
+            words.frame ??= randomBytes(mechanism.layoutOf(x).frame_bits / 8),
+        ))(globalThis.reusedWords ??= []))) }""",
+    ),
+    "the random words of two waves in turn": (
+        REPORT_DRAWS,
+        """((words, next = 0) => bitDraws(
+            (width) => BigInt.asUintN(width, BigInt(`0x${hex(words[next++] ??= randomBytes(8))}`)),
+            mechanism.layoutOf(x),
+            words.frame ??= randomBytes(mechanism.layoutOf(x).frame_bits / 8),
+        ))((globalThis.reusedWords ??= [[], []])[wave % 2]))) }""",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", REUSED)
+def test_randomness_that_is_used_again_shows(fault: str, context: BrowserContext, collector: Collector) -> None:
+    broken(collector, *REUSED[fault])
+    given = answer_waves(opened(context, collector), collector)
+    with pytest.raises(AssertionError, match="reports repeat"):
+        check_fresh_reports(given)
 
 
 def test_an_exhausted_memory_keeps_answering(page: Page, collector: Collector) -> None:
@@ -1115,7 +1159,7 @@ def check_kills(found: list[tuple[list[Any], list[Any]]], collector: Collector) 
         assert after[: len(before)] == before  # nothing is drawn again
         assert [(each["report"], each["batch"]) for each in stored] in ([], [(given["report"], given["batch"])])
     waves = {given["wave"]: given for _, (_, given) in found}
-    assert len(found[-1][0][1]) == len({(wave + 2) // 3 for wave in waves})
+    assert len(found[-1][0][1]) == len({(wave + 2) // 3 for wave in waves}), "an answer was drawn again"
     # Every wave was sent under one batch id with the same bytes.
     sent = {(body["wave"], body["batch"], body["report"]) for _, _, body in collector.posts}
     assert sent == {(wave, given["batch"], int(given["report"])) for wave, given in waves.items()}
@@ -1130,10 +1174,21 @@ def test_a_page_closed_between_two_draws_draws_nothing_again(context: BrowserCon
     assert [len(stored) for _, (stored, _) in found] == [0, 0, 1] * 4
 
 
-def test_a_permanent_answer_that_is_drawn_again_shows(context: BrowserContext, collector: Collector) -> None:
-    broken(collector, "if (one.key === await keyed(earlier ?? 0n, one.salt)) return one", "if (!one.key) return one")
-    with pytest.raises(AssertionError):
-        check_kills(kills(context, collector, 3), collector)
+#: Faults that draw a permanent answer again: in every wave, and in every page that is loaded.
+REDRAWN = {
+    "in every wave": ("if (one.key === await keyed(earlier ?? 0n, one.salt)) return one", "if (!one.key) return one"),
+    "after a reload": ('every ? "time" : "value"', 'every ? "time" : globalThis.visit ??= hex(randomBytes(8))'),
+}
+
+
+@pytest.mark.parametrize("fault", REDRAWN)
+def test_a_permanent_answer_that_is_drawn_again_shows(
+    fault: str, context: BrowserContext, collector: Collector
+) -> None:
+    broken(collector, *REDRAWN[fault])
+    found = kills(context, collector, 3)
+    with pytest.raises(AssertionError, match="an answer was drawn again"):
+        check_kills(found, collector)
 
 
 def test_the_ledger_of_waves_counts_permanent_answers(page: Page, collector: Collector) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 import shutil
@@ -51,6 +53,23 @@ def test_the_pages_show_the_labels_of_every_domain() -> None:
     """
     run = subprocess.run([node, "--input-type=module", "-"], input=script, capture_output=True, text=True, check=True)
     assert json.loads(run.stdout) == [vector["labels"] for vector in vectors]
+
+
+def test_no_cell_of_a_csv_file_is_a_formula() -> None:
+    """A spreadsheet runs a cell that begins like a formula; titles and labels come from others."""
+    node = shutil.which("node")
+    if node is None:
+        absent("node, which runs the scripts of the pages, is not on this machine")
+    formulas = ["=1+1", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1+1", '=HYPERLINK("http://x","y")']
+    others = ["-1.5", "+2", "-1e-3", "", "a=b", "1-2", 'a "b", c', None, 0.25]
+    script = f"""
+        import {{ csv }} from {json.dumps((ROOT / "src/sfumato/server/pages/dom.js").as_uri())}
+        console.log(JSON.stringify(await csv([{json.dumps(formulas)}, {json.dumps(others)}]).text()))
+    """
+    run = subprocess.run([node, "--input-type=module", "-"], input=script, capture_output=True, text=True, check=True)
+    first, second = csv.reader(io.StringIO(json.loads(run.stdout), newline=""))
+    assert first == [f"'{formula}" for formula in formulas]
+    assert second == ["" if cell is None else str(cell) for cell in others]
 
 
 def test_the_collector_serves_the_packaged_client_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from fractions import Fraction
@@ -176,6 +177,69 @@ def test_the_odds_on_the_page_are_exact_for_every_rule_of_studio(replies: str) -
                 continue
             mechanisms[mechanism.hash] = mechanism
     assert compare(list(mechanisms.values()), replies) > 150
+
+
+def offered(epsilon: str, factor: int = 1) -> dict[tuple[str, str], list[sf.Policy]]:
+    """Return rules by the kind of values and the rule that Studio offers, with multiples of the levels."""
+    level = Fraction(epsilon) * factor
+    domains = {
+        "list": sf.Domain(["none", "flu", "hiv", "cancer"]),
+        "grid": sf.Domain.grid(latitude=(0, 1), longitude=(0, 1), rows=2, columns=3),
+        "product": sf.Domain.product(cheated=["yes", "no"], age=["young", "middle", "old"]),
+        "marks": sf.Domain.product(flu=["no", "yes"], cold=["no", "yes"], hiv=["no", "yes"]),
+    }
+    rules: dict[tuple[str, str], list[sf.Policy]] = {
+        (kind, "uniform"): [sf.Uniform(domain, level)] for kind, domain in domains.items()
+    }
+    for kind in ("list", "grid", "product"):
+        domain = domains[kind]
+        groups = [x % 2 for x in range(len(domain))]
+        rules[kind, "high-low"] = [sf.HighLow(domain, [domain.labels[1], domain.labels[-1]], level)]
+        rules[kind, "blocks"] = [
+            sf.Blocks(domain, groups, level),
+            sf.Blocks(domain, [0, *[1] * (len(domain) - 1)], level),
+            sf.Blocks(domain, groups, level, across=2 * factor),
+        ]
+    rules["product", "secret"] = [
+        sf.Secret(domains["product"], secret, level, sf.Anything()) for secret in ("cheated", "age")
+    ]
+    return rules
+
+
+def test_the_rules_of_the_tests_are_those_that_studio_offers() -> None:
+    script = (PAGES / "studio.js").read_text(encoding="utf-8")
+    kinds = re.search(r"kind: ([^,]*),", script)
+    keeps = re.search(r"keep: ([^,]*),", script)
+    assert kinds is not None
+    assert keeps is not None
+    rules = offered("1")
+    assert {kind for kind, _ in rules} == set(re.findall(r'"([\w-]+)"', kinds[1]))
+    assert {keep for _, keep in rules} == set(re.findall(r'"([\w-]+)"', keeps[1]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", ["0.1", "1/3", "1", "6"])
+def test_the_odds_of_every_survey_of_studio_are_shown_and_exact(replies: str, epsilon: str) -> None:
+    """Once or in waves, for each kind of values and each rule: the mechanism that the collector would open."""
+    mechanisms: dict[str, Mechanism] = {}
+    for (kind, _), policies in offered(epsilon).items():
+        question = "marginals:1" if kind == "marks" else None
+        for policy in policies:
+            one = sf.design(policy, 1000, question=question, max_seconds=0.5)
+            mechanisms[one.hash] = one
+    for factor in (2, 4):
+        pairs = zip(offered(epsilon).items(), offered(epsilon, factor).values(), strict=True)
+        for ((kind, _), policies), lifetimes in pairs:
+            question = "marginals:1" if kind == "marks" else None
+            for policy, lifetime in zip(policies, lifetimes, strict=True):
+                try:
+                    one = sf.design(policy, 1000, question=question, max_seconds=0.5, lifetime=lifetime)
+                except SfumatoError:
+                    continue
+                mechanisms[one.hash] = one
+    assert sum(one.keeps_answers for one in mechanisms.values()) >= 10
+    assert max(one.outputs for one in mechanisms.values()) <= MOST_REPORTS
+    assert compare(list(mechanisms.values()), replies) == len(mechanisms)
 
 
 @pytest.mark.slow

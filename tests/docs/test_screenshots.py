@@ -1,4 +1,4 @@
-"""Take the screenshots of the documentation site: Studio, a survey and results, in both colour schemes."""
+"""Take the screenshots of the documentation site: ten states, by size and colour scheme."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.component
 
 FOLDER = ROOT / "build" / "screenshots"
-PHONE, DESKTOP = (430, 760), (900, 760)
+SIZES = {"desktop": (900, 760), "phone": (390, 844)}
 QUESTION = "Which of these did you have in the last year?"
 ILLNESSES = ["none", "flu", "depression", "hiv", "cancer"]
 SENSITIVE = ["depression", "hiv", "cancer"]
@@ -53,20 +53,25 @@ def page(browser: Browser) -> Iterator[Page]:
     context.close()
 
 
-def take(page: Page, name: str, size: tuple[int, int], first: str, last: str) -> None:
-    """Write a picture of a page, from one element to another, in each colour scheme."""
+def take(page: Page, name: str, first: str, last: str) -> None:
+    """Write pictures of a page, from one element to another, in each size and colour scheme."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    page.set_viewport_size({"width": size[0], "height": size[1]})
-    page.evaluate("document.activeElement.blur(), scrollTo(0, 0)")
-    top, bottom = (page.locator(selector).first.bounding_box() for selector in (first, last))
-    assert top is not None
-    assert bottom is not None
-    start, end = max(top["y"] - MARGIN, 0), bottom["y"] + bottom["height"] + MARGIN
     schemes: tuple[Any, ...] = ("light", "dark")
-    for scheme in schemes:
-        page.emulate_media(color_scheme=scheme)
-        clip: Any = {"x": 0, "y": start, "width": size[0], "height": end - start}
-        page.screenshot(path=FOLDER / f"{name}-{scheme}.png", full_page=True, clip=clip, animations="disabled")
+    for size, (width, height) in SIZES.items():
+        page.set_viewport_size({"width": width, "height": height})
+        page.evaluate("document.activeElement.blur(), scrollTo(0, 0)")
+        # Charts are drawn again for the new width.
+        page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, size)
+        for scheme in schemes:
+            page.emulate_media(color_scheme=scheme)
+            top, bottom = (page.locator(selector).first.bounding_box() for selector in (first, last))
+            assert top is not None
+            assert bottom is not None
+            start, end = max(top["y"] - MARGIN, 0), bottom["y"] + bottom["height"] + MARGIN
+            clip: Any = {"x": 0, "y": start, "width": width, "height": end - start}
+            path = FOLDER / f"{name}-{size}-{scheme}.png"
+            page.screenshot(path=path, full_page=True, clip=clip, animations="disabled")
 
 
 def open_studio(page: Page, collector: Served, kind: str) -> None:
@@ -97,7 +102,12 @@ def test_studio(page: Page, collector: Served) -> None:
     page.fill("#people", "2000")
     page.wait_for_selector("#predicted:has-text('2,000')")
     page.wait_for_selector("#curve svg")
-    take(page, "studio", DESKTOP, "section.card:has(.cell)", "section.card:has(#curve)")
+    page.select_option("#expected", "own")
+    page.fill("#own-shares", "55 25 12 3 5")
+    page.wait_for_selector("#shares li:has-text('hiv: 3.0%')")
+    take(page, "studio", "section.card:has(#title)", "section.card:has(#region)")
+    take(page, "tradeoff", "section.card:has(#curve)", "section.card:has(#curve)")
+    take(page, "outlook", "section.card:has(#shares)", "section.card:has(#participants)")
 
 
 def test_studio_with_a_map(page: Page, collector: Served) -> None:
@@ -108,7 +118,7 @@ def test_studio_with_a_map(page: Page, collector: Served) -> None:
     for cell in PAINTED:
         page.locator(".map .cell").nth(cell).click()
     page.wait_for_selector("#curve svg")
-    take(page, "studio-map", DESKTOP, "section.card:has(.map)", "section.card:has(.map)")
+    take(page, "studio-map", "section.card:has(.map)", "section.card:has(.map)")
 
 
 def test_survey_and_results(page: Page, collector: Served) -> None:
@@ -117,10 +127,13 @@ def test_survey_and_results(page: Page, collector: Served) -> None:
     page.goto(link)
     page.get_by_label("flu", exact=True).check()
     page.wait_for_selector(".disclosure strong")
-    take(page, "survey", PHONE, "h1", ".card:has(.disclosure)")
+    take(page, "survey", "h1", ".card:has(.disclosure)")
+    page.click("form button.main")
+    page.wait_for_selector("[data-state=sent]")
+    take(page, "reply", "h1", "main")
     page.goto(f"{link}/results")
     page.wait_for_selector("#chart svg")
-    take(page, "results", DESKTOP, "main", ".card:has(#chart)")
+    take(page, "results", "header", ".card:has(#chart)")
 
 
 def test_results_on_a_map(page: Page, collector: Served) -> None:
@@ -128,9 +141,23 @@ def test_results_on_a_map(page: Page, collector: Served) -> None:
     north, east = np.mgrid[0:6, 0:9]
     density = np.exp(-((north - 2) ** 2 + (east - 3) ** 2) / 3) + 0.6 * np.exp(-((north - 4) ** 2 + (east - 7) ** 2))
     shares = density.ravel() / density.sum()
-    page.goto(f"{open_collection(collector, sf.Uniform(domain, 3), 'Where do you work?', shares, 20_000)}/results")
+    link = open_collection(collector, sf.Uniform(domain, 3), "Where do you work?", shares, 20_000)
+    page.goto(f"{link}/results")
     page.wait_for_selector("#chart .patch")
-    take(page, "results-map", DESKTOP, "main", ".card:has(#chart)")
+    take(page, "results-map", "header", ".card:has(#chart)")
+    page.goto(link)
+    page.wait_for_selector(".map .cell, .map input")
+    take(page, "survey-map", "h1", ".card:has(.disclosure)")
+
+
+def test_my_surveys(page: Page, collector: Served) -> None:
+    policy = sf.HighLow(sf.Domain(ILLNESSES), SENSITIVE, epsilon=1)
+    open_collection(collector, policy, "What do you have now?", SHARES, 2_000)
+    page.goto(f"{collector.url}/surveys")
+    page.fill("input[type=password]", collector.admin)
+    page.press("input[type=password]", "Enter")
+    page.wait_for_selector("text=What do you have now?")
+    take(page, "my-surveys", "header", "main")
 
 
 def test_every_screenshot_of_the_site_has_a_test(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,9 +136,11 @@ def test_surveys_without_code_are_one_click_from_home(site: Path, pages: dict[Pa
 def test_the_gallery_shows_every_screenshot_and_every_figure_of_a_tutorial(site: Path, pages: dict[Path, Page]) -> None:
     gallery = pages[site / "gallery.html"]
     wanted = re.findall(r"<!-- screenshot ([\w-]+):", (DOCS / "gallery.md").read_text(encoding="utf-8"))
-    taken = {name for name in wanted if (site / "screenshots" / f"{name}-dark.png").exists()}
+    taken = {name for name in wanted if (site / "screenshots" / f"{name}-phone-dark.png").exists()}
     shown = {Path(urlsplit(address).path).name for address in gallery.loads}
-    assert {f"{name}-{scheme}.png" for name in taken for scheme in ("light", "dark")} <= shown
+    kinds = ("desktop-light", "desktop-dark", "phone-light", "phone-dark")
+    assert len(set(wanted)) == 10
+    assert {f"{name}-{kind}.png" for name in taken for kind in kinds} <= shown
     assert ("not-taken.svg" in shown) == (taken != set(wanted))
     for tutorial in (DOCS / "tutorials").glob("*.md"):
         figures = re.findall(r"\(\.\./figures/([\w-]+\.svg)\)", tutorial.read_text(encoding="utf-8"))

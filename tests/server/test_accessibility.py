@@ -9,9 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
-from support.browsing import DESKTOP, ILLNESSES, PHONE, People, choose, enter_studio, high_low, opened, send
+import sfumato as sf
+from sfumato.device import privatize_indices
+from support.browsing import DESKTOP, ILLNESSES, PHONE, People, choose, enter_studio, high_low, opened, read, send
 from support.collectors import Served, served
 from support.components import absent, chromium
 
@@ -102,7 +105,7 @@ def test_survey_pages_break_no_rule(browser: Browser, collector: Served, axe: st
     page.click("#outcome button.main")
     page.wait_for_selector("#end li[data-state=sent]")
     assert violations(page, axe) == []
-    for path in ("/", "/docs", "/c/aaaaaaaaaaaaaaaa", "/nowhere"):
+    for path in ("/", "/docs", "/guide", "/c/aaaaaaaaaaaaaaaa", "/nowhere"):
         page.goto(f"{collector.url}{path}")
         page.wait_for_selector("h1")
         assert violations(page, axe) == [], path
@@ -127,12 +130,28 @@ def test_studio_and_results_break_no_rule(browser: Browser, collector: Served, a
     assert violations(page, axe) == []
     page.click("button:text-is('Question 1')")
     page.wait_for_selector("#promise strong")
+    page.wait_for_selector("#simulated svg")
+    page.click("text=Compare all randomizers")
+    page.focus("#plan-table button.term")
     assert violations(page, axe) == []
     first, second = (opened(collector, title, GRID, BLOCKS) for title in ("North", "South"))
     for path in (f"/c/{first}/results", f"/c/{first}/results?with={second}", f"/c/{first}/results?then={second}"):
         page.goto(f"{collector.url}{path}")
         page.wait_for_selector("#permalink input")
         assert violations(page, axe) == [], path
+    for name in (first, second):
+        mechanism = sf.mechanism_from_spec(read(collector, name)["mechanism"])
+        reports = privatize_indices(mechanism, np.arange(600) % 12, sf.InsecureSeeded(1))
+        assert collector.send(name, mechanism, reports, "all-its-reports").status == 200
+    # The tab has the token of an administrator, who sees the days.
+    page.goto(f"{collector.url}/c/{first}/results?with={second}&view=bars")
+    for selector in ("#differences tbody tr", "#days .day", "#compare:visible"):
+        page.wait_for_selector(selector)
+    page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
+    assert violations(page, axe) == []
+    page.goto(f"{collector.url}/c/{first}/embed")
+    page.wait_for_selector("svg .patch")
+    assert violations(page, axe) == []
     page.context.close()
 
 

@@ -784,14 +784,13 @@ def test_groups_are_compared(people: People, collector: Served, shot: Callable[[
     page.goto(f"{collector.url}/c/{first}/results?with={second}")
     page.wait_for_selector("#reports:text-is('1 + 2')")
     page.wait_for_selector("#chart .second")
-    assert "2 − 1" in page.inner_text("#table")
-    rows = [collector.ask("GET", f"/v1/collections/{name}/estimate").json["rows"] for name in (first, second)]
-    for value, north, south in zip(ILLNESSES, *rows, strict=True):
-        shown = page.inner_text(f"#table tbody tr:has(th:text-is('{value}')) td:last-child")
+    page.wait_for_selector("#differences tbody tr")
+    rows = collector.ask("GET", f"/v1/collections/{first}/comparison?with={second}").json["rows"]
+    for value, row in zip(ILLNESSES, rows, strict=True):
+        shown = page.inner_text(f"#differences tbody tr:has(th:has-text('{value}'))")
+        assert "2. In the south − 1. In the north" in shown
         numbers = [float(number.replace("−", "-")) for number in re.findall(r"[−-]?[\d.]+(?=%)", shown)]
-        ends = (south["low"] - north["high"], south["high"] - north["low"])
-        wanted = [100 * number for number in (south["frequency"] - north["frequency"], *ends)]
-        assert numbers == pytest.approx(wanted, abs=0.06)
+        assert numbers == pytest.approx([100 * row[name] for name in ("difference", "low", "high")], abs=0.06)
     shot(page, "results-groups")
     other = opened(collector, "Another", {"values": ["a", "b"]}, {"kind": "uniform", "epsilon": "1"})
     page.goto(f"{collector.url}/c/{first}/results?with={other}")

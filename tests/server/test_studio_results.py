@@ -246,16 +246,19 @@ def test_every_group_has_a_map_and_pictures_say_what_they_show(people: People, c
     with page.expect_download() as saved:
         page.click("button:text-is('JSON')")
     estimates = json.loads(Path(saved.value.path()).read_text(encoding="utf-8"))
-    assert [estimate["reports"] for estimate in estimates] == [300] * 3
+    assert [(each["title"], each["reports"], each["method"], each["date"][:2]) for each in estimates] == [
+        (f"Region {number}", 300, "unbiased", "20") for number in (1, 2, 3)
+    ]
     # The address holds the options.
     page.select_option("#sort", "share")
     page.click("button:text-is('Bars')")
     assert "sort=share" in page.input_value("#permalink input")
     page.fill("#filter", "row 1, column 2")
-    assert page.locator("#table tbody tr").count() == 1
+    page.wait_for_selector("#table caption:has-text('1 of 6 values match')")
     page.reload()
     page.wait_for_selector("#chart svg")
     assert page.locator("#chart .patch").count() == 0
+    assert page.locator("#table tbody tr").count() == 1
 
 
 def test_leaving_links_that_are_shown_once_asks_first(people: People, collector: Served) -> None:
@@ -361,15 +364,38 @@ def test_pages_that_do_not_exist_are_pages_for_people_and_json_for_programs(peop
 
 
 def test_paper_has_the_content_and_no_controls(people: People, collector: Served) -> None:
+    names = [f"Krankheit {i}" for i in range(30)]
+    many = opened(collector, "Many on paper?", {"values": names}, {"kind": "uniform", "epsilon": "1"})
     name = high_low(collector, "On paper?")
     fill(collector, name, [0, 1, 2, 3] * 50)
-    page = people(DESKTOP)
+    page = people(DESKTOP, "dark")
+    controls = ":is(button, select, textarea, input:not([type=radio], [type=checkbox])):visible"
+
+    # The results: charts and tables on white.
     page.goto(f"{collector.url}/c/{name}/results")
     page.wait_for_selector("#table tbody")
-    page.emulate_media(media="print")
+    page.wait_for_selector("#certificate a")
+    assert page.locator(controls).count() > 3
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.locator(controls).count() == 0
     assert page.locator(".top").is_hidden()
-    assert page.locator(".actions").first.is_hidden()
     assert page.locator("#table").is_visible()
+    assert page.locator("#chart svg").is_visible()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+    # A question: all of its answers, also those that a search hides, and what the page promises.
+    page.emulate_media(media="screen", color_scheme="dark")
+    page.goto(f"{collector.url}/c/{many}")
+    page.wait_for_selector("#often li")
+    page.fill("input[type=search]", "Krankheit 7")
+    assert page.locator(".choice:visible").count() == 1
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.locator(controls).count() == 0
+    assert page.locator(".choice:visible").count() == 30
+    assert page.locator(".promise #bounds li").first.is_visible()
+    # The list does not scroll, so the last answer is on paper, too.
+    listed = "document.querySelector('.choices')"
+    assert page.evaluate(f"{listed}.scrollHeight - {listed}.clientHeight") < 5
 
 
 # -- my surveys ----------------------------------------------------------------------------------------------

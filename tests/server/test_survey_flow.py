@@ -163,7 +163,7 @@ def test_several_questions_have_a_way_back_an_end_and_a_total(people: People, co
     send(page)
     page.wait_for_selector("[data-state=sent]")
     page.click("text=Finish")
-    page.wait_for_selector("#end")
+    page.wait_for_selector("#end li")
     assert page.locator("#end li").evaluate_all("items => items.map((item) => item.dataset.state)") == [
         "sent",
         "declined",

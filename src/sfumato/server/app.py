@@ -56,6 +56,7 @@ def create_app(settings: Settings, ended: Callable[[], None] = lambda: None) -> 
         "/docs": _docs,
         "/": pages.give_first_page,
         **dict.fromkeys(("/static/{name}", *pages.PAGES), pages.give_file),
+        "/c/{id}/embed": pages.give_embedded_results,
     }
     handlers += [("GET", path, handler) for path, handler in others.items()]
 

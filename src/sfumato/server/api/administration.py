@@ -205,6 +205,7 @@ async def create_from(collector: Collector, hashed: bytes, body: NewCollection) 
         opens=body.opens,
         closes=body.closes,
         release_every=body.release_every,
+        presentation=body.presentation,
     )
     key = new_token(KEY) if body.submission == "key" else None
     now = int(collector.now())

@@ -67,7 +67,10 @@ class Collection:
     def wording_hash(self) -> str:
         """The hash of everything that is fixed once the collection has opened."""
         fixed = {"title": self.metadata.title, "description": self.metadata.description}
-        return canonical_hash(fixed | {"mechanism_hash": self.mechanism.hash, "policy_hash": self.policy_hash})
+        shown = self.metadata.presentation
+        presented = {} if shown is None else {"presentation": msgspec.to_builtins(shown)}
+        hashes = {"mechanism_hash": self.mechanism.hash, "policy_hash": self.policy_hash}
+        return canonical_hash(fixed | hashes | presented)
 
     def response(self, now: float) -> CollectionResponse:
         """Return the public description of the collection at a time."""
@@ -100,6 +103,7 @@ class Collection:
             waves=None
             if waves is None
             else WavesSchedule(waves.count, waves.days, waves.start, waves.current(now), waves.next(now)),
+            presentation=metadata.presentation,
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sfumato.server.api import administration, ingest, management, results, waves
+from sfumato.server.api import administration, comparison, ingest, management, results, waves
 from sfumato.server.api.schemas import (
     BATCH_ID,
     Change,
@@ -17,6 +17,7 @@ from sfumato.server.api.schemas import (
     Checked,
     CollectionList,
     CollectionResponse,
+    ComparisonResponse,
     Copy,
     Created,
     Days,
@@ -44,6 +45,7 @@ from sfumato.server.api.schemas import (
 from sfumato.server.http.bodies import BATCH_TYPE
 from sfumato.server.http.responses import JSON_TYPE
 from sfumato.server.http.routing import Handler
+from sfumato.server.jobs.comparisons import AGAINST
 
 __all__ = ["OPERATIONS", "Operation", "Parameter"]
 
@@ -201,6 +203,26 @@ OPERATIONS: tuple[Operation, ...] = (
                 {"type": "string", "enum": list(waves.METHODS)},
             ),
             _ESTIMATE[1],
+        ),
+    ),
+    Operation(
+        "GET",
+        "/v1/collections/{id}/comparison",
+        "Return the differences between collections with the same values, with simultaneous intervals.",
+        comparison.give_comparison,
+        "reader",
+        ComparisonResponse,
+        parameters=(
+            Parameter("with", "query", "Ids of the other collections, separated by commas.", {"type": "string"}),
+            Parameter(
+                "against",
+                "query",
+                "What each collection is compared with: the first one (by default), all others one by one (`pairs`), "
+                "or all others together (`rest`).",
+                {"type": "string", "enum": list(AGAINST)},
+            ),
+            _ESTIMATE[1],
+            _QUESTION,
         ),
     ),
     Operation(

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from sfumato.server.store.presentation import Presentation
 from sfumato.server.store.records import (
     Days as KeepDays,
     Description,
@@ -152,6 +153,8 @@ class NewCollection(Struct, frozen=True, forbid_unknown_fields=True):
     #: Greatest number of further permanent answers of one person, and waves after which each device draws a new one.
     max_changes: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
     refresh_every: Annotated[int, Meta(ge=1, le=2**31 - 1)] | None = None
+    #: How the survey page presents the collection: consent, section, end page.
+    presentation: Presentation | None = None
 
 
 class Change(Struct, frozen=True, forbid_unknown_fields=True):
@@ -189,8 +192,8 @@ class CollectionResponse(Struct, frozen=True):
     wording_hash: Annotated[
         str,
         Meta(
-            description="SHA-256 of the canonical JSON of title, description, mechanism_hash and policy_hash, which "
-            "are fixed once the collection has opened."
+            description="SHA-256 of the canonical JSON of title, description, mechanism_hash, policy_hash and, if "
+            "there is one, presentation, which are fixed once the collection has opened."
         ),
     ]
     previous: str | None
@@ -209,6 +212,9 @@ class CollectionResponse(Struct, frozen=True):
         int | None, Meta(description="Least number of reports by which counts and results advance; null for 1.")
     ]
     waves: Annotated[WavesSchedule | None, Meta(description="The waves of a collection that asks again, else null.")]
+    presentation: Annotated[
+        Presentation | None, Meta(description="How the survey page presents the collection; null for a plain question.")
+    ]
 
 
 #: Probability of a correct guess with and without a report.
@@ -483,6 +489,36 @@ class EstimateResponse(Struct, frozen=True):
     wave: Annotated[int | None, Meta(description="The wave of the reports; null for a collection without waves.")]
 
 
+class DifferenceRow(Struct, frozen=True):
+    """The answer of one group minus that of another."""
+
+    group: Annotated[int, Meta(description="Place of the group in `collections`, from 0.")]
+    minus: Annotated[
+        int | None, Meta(description="Place of the group that is subtracted; null for all other people together.")
+    ]
+    answer: Annotated[Any, Meta(description="The value, or the name of the answer to the question.")]
+    difference: float | None
+    standard_error: float | None
+    low: float | None
+    high: float | None
+    p_value: float | None
+    adjusted_p_value: Annotated[float | None, Meta(description="The p-value after Holm's adjustment.")]
+
+
+class ComparisonResponse(Struct, frozen=True):
+    """Differences between collections. All intervals together contain the true differences at the level."""
+
+    collections: list[str]
+    reports: list[int]
+    method: str
+    confidence: float = msgspec.field(name="level")
+    against: str
+    question: Annotated[
+        dict[str, Any] | None, Meta(description="The question that was answered; null for all frequencies.")
+    ]
+    rows: list[DifferenceRow]
+
+
 class WaveResponse(Struct, frozen=True):
     """The estimate of one wave."""
 
@@ -599,6 +635,14 @@ class PlanRequest(Struct, frozen=True, forbid_unknown_fields=True):
     method: Annotated[str, Meta(description="Method of estimation that you will use, such as simplex or best.")] = (
         "unbiased"
     )
+    levels: Annotated[
+        list[str], Meta(max_length=24, description="Levels ε at which the error of the same policy is also predicted.")
+    ] = []
+    expected: Annotated[
+        str | list[float] | None,
+        Meta(description="Shares that you expect, in the forms of truth. The response then has a preview."),
+    ] = None
+    draw: Annotated[int, Meta(ge=0, le=10**6, description="Number of the simulated survey of the preview.")] = 0
 
 
 class PlanRow(Struct, frozen=True):
@@ -623,6 +667,33 @@ class PlanRow(Struct, frozen=True):
     ]
 
 
+class LevelRow(Struct, frozen=True):
+    """The error of a share at one level, as a root mean square, and that of the best classical mechanism."""
+
+    epsilon: str
+    standard_error: float | None
+    alike: float | None
+
+
+class PreviewRow(Struct, frozen=True):
+    """An expected share with its standard error, and its estimate with the interval in a simulated survey."""
+
+    value: Any
+    expected: float | None
+    expected_error: float | None
+    frequency: float | None
+    standard_error: float | None
+    low: float | None
+    high: float | None
+
+
+class Preview(Struct, frozen=True):
+    """Simulated results: counts drawn from their law for the expected shares, with 95% intervals."""
+
+    quantile: float
+    rows: list[PreviewRow]
+
+
 class PlanResponse(Struct, frozen=True):
     """Every suitable mechanism, the smallest error first; ``best`` names the recommended one."""
 
@@ -639,3 +710,5 @@ class PlanResponse(Struct, frozen=True):
     warnings: Annotated[
         list[str], Meta(description="Values that a report may reveal, and whether the people are too few.")
     ]
+    levels: Annotated[list[LevelRow], Meta(description="Error at each level of the request that was planned in time.")]
+    preview: Preview | None

@@ -145,8 +145,8 @@ class Middleware:
         if isinstance(response, JsonResponse):
             headers += _JSON_HEADERS
         else:
-            stored = any(name == b"cache-control" for name, _ in headers)
-            headers += _PAGE_HEADERS if stored else [*_PAGE_HEADERS, _NO_STORE]
+            present = {name for name, _ in headers}
+            headers += [header for header in (*_PAGE_HEADERS, _NO_STORE) if header[0] not in present]
         for name, value in scope["headers"]:
             if name == b"origin":
                 headers += self._cors(scope, value.decode("latin-1"))

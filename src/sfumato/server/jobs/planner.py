@@ -36,7 +36,9 @@ from sfumato.policy import (
 from sfumato.questions import Frequencies, Question, question_from_string
 from sfumato.server.http.responses import ApiError
 from sfumato.server.http.telemetry import LOG, to_standard_error
+from sfumato.server.jobs.comparisons import compared
 from sfumato.server.jobs.estimates import cached_estimate, in_words
+from sfumato.server.jobs.previews import errors_by_level, simulated_results
 from sfumato.server.settings import VARIABLE
 
 __all__ = ["Planner"]
@@ -247,6 +249,8 @@ def plan_rows(request: dict[str, Any]) -> dict[str, Any]:
         **_odds(result.best.mechanism),
         "one_percent": _people_for(0.01, result.n, result.best.half_l1),
         "warnings": result.warnings,
+        "levels": errors_by_level(request, result.n, result.question),
+        "preview": simulated_results(request, result),
     }
 
 
@@ -318,7 +322,7 @@ def estimated(request: dict[str, Any]) -> str:
 #: The mechanism of the last estimate, because live results are estimated again and again.
 _cached_mechanism = functools.lru_cache(maxsize=1)(mechanism_from_spec)
 
-_JOBS = {"check": check, "plan": plan_rows, "create": create, "estimate": estimated}
+_JOBS = {"check": check, "plan": plan_rows, "create": create, "estimate": estimated, "compare": compared}
 
 
 def _limit_memory(most_bytes: int) -> None:

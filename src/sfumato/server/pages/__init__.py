@@ -22,14 +22,16 @@ from sfumato.server.api.collector import Collector
 from sfumato.server.api.schemas import CollectionList, ListedCollection
 from sfumato.server.http.responses import ApiError
 
-__all__ = ["PAGES", "client_library", "error_page", "give_file", "give_first_page", "page"]
+__all__ = ["PAGES", "client_library", "error_page", "give_embedded_results", "give_file", "give_first_page", "page"]
 
 #: Files of this folder, by the path of their page. The service worker is at the root, because it serves all of them.
 PAGES = {
     "/studio": "studio.html",
     "/surveys": "surveys.html",
+    "/guide": "guide.html",
     "/c/{id}": "survey.html",
     "/c/{id}/results": "results.html",
+    "/c/{id}/embed": "embed.html",
     "/worker.js": "worker.js",
 }
 
@@ -113,6 +115,22 @@ async def give_file(collector: Collector, request: Request) -> Response:  # noqa
         return Response(status_code=304, headers=headers)
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
     return Response(content, media_type=kind, headers=headers)
+
+
+#: Policy of the only page that other sites may show in a frame. It has no form and uses no token.
+_EMBEDDED_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors *"
+)
+
+
+async def give_embedded_results(collector: Collector, request: Request) -> Response:
+    """Return the page of results for frames of other sites, if the results are public."""
+    collection = await collector.collections.get(request.path_params["id"])
+    response = await give_file(collector, request)
+    if collection.metadata.results == "public":
+        response.headers["Content-Security-Policy"] = _EMBEDDED_POLICY
+    return response
 
 
 _INTRODUCTION = """<p class="lead">This collector runs surveys. The device of each person randomizes their answer and

@@ -1,4 +1,5 @@
 // Requests to the collector. The admin token is stored for this browser tab only.
+import { t } from "./messages.js"
 
 const TOKEN_KEY = "sfumato-admin-token"
 
@@ -28,7 +29,7 @@ async function request(path, options) {
 	try {
 		response = await fetch(path, { ...options, headers, credentials: "omit" })
 	} catch {
-		throw new ApiError("offline", "The collector cannot be reached. Check your connection and try again.")
+		throw new ApiError("offline", t("The collector cannot be reached. Check your connection and try again."))
 	}
 	if (response.ok) return response
 	const { error } = await response.json().catch(() => ({ error: { reason: "internal", message: response.statusText } }))

@@ -27,17 +27,17 @@ const resized = new ResizeObserver((entries) => {
 })
 
 /** @param {number} width @param {number} height @param {string} about @param {import("./dom.js").Child[]} children */
-const frame = (width, height, about, ...children) =>
+export const frame = (width, height, about, ...children) =>
 	s("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": about }, ...children)
 
 /** Creates a label. @param {number} x @param {number} y @param {string} content @param {import("./dom.js").Attributes} [more] */
-const label = (x, y, content, more = {}) => s("text", { x, y, ...more }, content)
+export const label = (x, y, content, more = {}) => s("text", { x, y, ...more }, content)
 
 /** @param {number[][]} points */
-const path = (points) => `M${points.map((point) => point.map((c) => c.toFixed(2)).join(" ")).join("L")}`
+export const path = (points) => `M${points.map((point) => point.map((c) => c.toFixed(2)).join(" ")).join("L")}`
 
 /** Returns a step between ticks: 1, 2 or 5 times a power of ten. */
-function stepFor(span = 1, most = 5) {
+export function stepFor(span = 1, most = 5) {
 	const rough = span / most, power = 10 ** Math.floor(Math.log10(rough))
 	return power * ([1, 2, 5].find((m) => m * power >= rough * 0.999) ?? 10)
 }
@@ -101,7 +101,7 @@ export const unsure = ({ frequency, standard_error, low, high }, z) => frequency
 /** Greatest upper limit of a value that counts as rare. */
 const RARE = 0.1
 
-/** Returns whether a value is rare: its estimate is not above 0 by its interval, and its upper limit is low. @param {Row} row @param {number} z */
+/** Returns whether a value is rare: its interval is wider than its estimate, and its upper limit is low. @param {Row} row @param {number} z */
 export const rare = (row, z) => unsure(row, z) && row.high <= RARE
 
 /** @param {number} share */
@@ -110,7 +110,7 @@ const within = (share) => Math.min(1, Math.max(0, share))
 /** Draws bars with intervals, for one or more groups. @param {{ name: string, rows: Row[] }[]} groups @param {string[]} names
  * @param {number[]} places indices of the values to draw, in order @param {number} z @param {number} width */
 export function estimateChart(groups, names, places, z, width) {
-	const narrow = width < 520, left = narrow ? 18 : Math.min(220, 30 + 7.4 * Math.max(...places.map((x) => names[x].length)))
+	const narrow = width < 520, numbers = groups.length > 2 ? 16 : 0, left = numbers + (narrow ? 18 : Math.min(220, 30 + 7.4 * Math.max(...places.map((x) => names[x].length))))
 	const each = 22, gap = narrow ? 34 : 16, right = 104, top = 8, bottom = 34
 	const tall = each * groups.length, height = top + places.length * (tall + gap) + bottom
 	const shown = groups.flatMap(({ rows }) => places.map((x) => rows[x]))
@@ -125,8 +125,8 @@ export function estimateChart(groups, names, places, z, width) {
 		]),
 		...places.flatMap((place, i) => {
 			const start = top + i * (tall + gap) + gap - (narrow ? 4 : 8)
-			const name = narrow ? label(left, start - 5, cut(names[place], width / 8))
-				: label(left - 12, start + tall / 2 + 4, cut(names[place], left / 7.4), { "text-anchor": "end" })
+			const name = narrow ? label(left - numbers, start - 5, cut(names[place], width / 8))
+				: label(left - 12 - numbers, start + tall / 2 + 4, cut(names[place], (left - numbers) / 7.4), { "text-anchor": "end" })
 			return [name, ...groups.map(({ rows }, g) => bar(rows[place], start + g * each + each / 2, g))]
 		}),
 	)
@@ -140,7 +140,7 @@ export function estimateChart(groups, names, places, z, width) {
 			s("path", { d: path([[ends[0], middle], [ends[1], middle]]), class: "whisker" }),
 			...ends.map((end) => s("path", { d: path([[end, middle - 5], [end, middle + 5]]), class: "whisker" })),
 			s("circle", { cx: x(share), cy: middle, r: 4.5, class: "dot" }),
-			groups.length > 2 && label(x(0) + 4, middle + 4, String(group + 1), { class: "number-of-group" }),
+			groups.length > 2 && label(x(0) - 6, middle + 4, String(group + 1), { class: "number-of-group", "text-anchor": "end" }),
 			label(Math.max(ends[1], x(share)) + 9, middle + 4, said, { class: unsure(row, z) ? "quiet" : "" }))
 	}
 }

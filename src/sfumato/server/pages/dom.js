@@ -1,4 +1,5 @@
 // Helpers for all pages: elements, number formats, downloads.
+import { number, t } from "./messages.js"
 
 /** @typedef {Node | string | number | null | undefined | false} Child */
 /** @typedef {Record<string, any>} Attributes */
@@ -34,15 +35,11 @@ export const at = (id) => document.getElementById(id)
 
 /** Formats a share as a percentage. @param {number} share */
 export function percent(share, digits = 1) {
-	const number = (100 * share).toFixed(digits)
-	return `${number.replace(/^-/, "−").replace(/^−(0\.?0*)$/, "$1")}%`
+	return number(share, { style: "percent", minimumFractionDigits: digits, maximumFractionDigits: digits, signDisplay: /** @type {any} */ ("negative") }).replace("-", "−")
 }
 
-/** Formats an upper bound as a percentage, rounded up. @param {number} share */
-export const atMost = (share) => `${Math.min(100, Math.ceil(1000 * share - 1e-9) / 10)}%`
-
 /** Formats a number rounded to an integer, with separators. @param {number} n */
-export const whole = (n) => Math.round(n).toLocaleString("en")
+export const whole = (n) => number(Math.round(n))
 
 /** Saves content as a file with this name. @param {string} name @param {Blob} content */
 export function download(name, content) {
@@ -56,24 +53,25 @@ export function csv(rows) {
 	const cell = (/** @type {any} */ value) => {
 		const given = value === null || value === undefined ? "" : String(value)
 		// A spreadsheet would run a cell that begins like a formula.
-		const content = /^[=+\-@\t\r]/.test(given) && Number.isNaN(Number(given)) ? `'${given}` : given
+		const content = /^[=+\-@\t\r\n＝＋－＠]/.test(given) && Number.isNaN(Number(given)) ? `'${given}` : given
 		return /[",\r\n]/.test(content) ? `"${content.replaceAll('"', '""')}"` : content
 	}
 	return new Blob([rows.map((row) => `${row.map(cell).join(",")}\r\n`).join("")], { type: "text/csv" })
 }
 
-/** Creates a field with a link, and a button that copies it. @param {string} link @param {string} about */
-export function copyable(link, about) {
-	const field = h("input", { type: "text", readonly: true, value: link, "aria-label": about, onfocus: () => field.select() })
+/** Creates a field with a link or several lines, and a button that copies it. @param {string} content @param {string} about @param {boolean} [long] */
+export function copyable(content, about, long = false) {
+	const attributes = { readonly: true, value: content, "aria-label": about, onfocus: () => field.select() }
+	const field = long ? h("textarea", { ...attributes, rows: 4, class: "short" }) : h("input", { ...attributes, type: "text" })
 	const button = h("button", { type: "button", onclick: async () => {
 		field.select()
 		try {
-			await navigator.clipboard.writeText(link)
-			button.textContent = "Copied"
+			await navigator.clipboard.writeText(content)
+			button.textContent = t("Copied")
 		} catch {
-			button.textContent = "Selected"
+			button.textContent = t("Selected")
 		}
-		setTimeout(() => (button.textContent = "Copy"), 2000)
-	} }, "Copy")
+		setTimeout(() => (button.textContent = t("Copy")), 2000)
+	} }, t("Copy"))
 	return h("div", { class: "copy" }, field, button)
 }

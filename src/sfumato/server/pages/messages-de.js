@@ -184,4 +184,14 @@ export default {
 	"no-wave": "Zurzeit ist keine Welle dieser Frage offen.",
 	retention: "Einzelne Meldungen werden nach {days} Tagen gelöscht; nur Anzahlen bleiben.",
 	offline: "Sie sind offline. Sie können trotzdem antworten; Ihr Browser sendet die Meldung später.",
+	// Worte rund um die Fragen.
+	"consent-title": "Bevor Sie beginnen",
+	"consent-more": "Vor Ihrer Zustimmung wird nichts gezogen und nichts gesendet.",
+	agree: "Ich stimme zu",
+	disagree: "Ich stimme nicht zu",
+	"not-agreed": "Sie haben nicht zugestimmt",
+	"not-agreed-more": "Nichts wurde gezogen oder gesendet. Sie können diese Seite schließen.",
+	"read-again": "Noch einmal lesen",
+	required: "Diese Frage ist verpflichtend. Wenn Sie lieber nicht antworten, schließen Sie die Seite: zu dieser Frage wird nichts gesendet.",
+	"choose-required": "Wählen Sie zuerst eine Antwort. Wenn Sie lieber nicht antworten, schließen Sie die Seite: nichts wird gesendet.",
 }

@@ -1,6 +1,6 @@
 // The messages of the participants' pages. English is here; `messages-de.js` and `messages-ar.js` have the same keys. A message is
 // plain text: pages insert it as text, never as HTML. `{name}` is replaced by a value. A key with `.one`, `.other` and so on is chosen by
-// the plural rules of the language.
+// the plural rules of the language. The keys of owners' and readers' pages are the English messages themselves.
 
 /** @type {Record<string, string>} */
 export const ENGLISH = {
@@ -193,6 +193,16 @@ export const ENGLISH = {
 	// Retention.
 	retention: "The collector deletes single replies after {days} days and keeps only counts.",
 	offline: "You are offline. You can still answer; your browser sends the reply later.",
+	// The author's words around the questions.
+	"consent-title": "Before you start",
+	"consent-more": "Nothing is drawn or sent before you agree.",
+	agree: "I agree",
+	disagree: "I do not agree",
+	"not-agreed": "You did not agree",
+	"not-agreed-more": "Nothing was drawn or sent. You can close this page.",
+	"read-again": "Read it again",
+	required: "This question is required. If you would rather not answer, close the page: nothing is sent for this question.",
+	"choose-required": "Choose an answer first. If you would rather not answer, close the page: nothing is sent.",
 }
 
 /** Names of the languages, in themselves. @type {Record<string, string>} */
@@ -207,10 +217,34 @@ export const currentLanguage = () => language
 /** Returns the first of these languages that has messages, or English. @param {readonly string[]} wanted */
 export const supported = (wanted) => wanted.map((tag) => tag.toLowerCase().split("-")[0]).find((code) => Object.hasOwn(LANGUAGES, code)) ?? "en"
 
-/** Loads the messages of a language, and sets language and direction of the page. @param {string} code */
-export async function useLanguage(code) {
-	language = supported([code])
-	catalogue = language === "en" ? ENGLISH : { ...ENGLISH, ...(await import(`./messages-${language}.js`)).default }
+/** Key of the chosen language in the storage of the browser. */
+const STORED = "sfumato-language"
+
+/** Returns the language of the address, else that chosen in this browser, else that of the browser. */
+export function wantedLanguage() {
+	let kept = ""
+	try {
+		kept = localStorage.getItem(STORED) ?? ""
+	} catch {
+		// The browser blocks the data of websites.
+	}
+	return supported([new URLSearchParams(location.search).get("lang") ?? kept, ...navigator.languages].filter(Boolean))
+}
+
+/** Stores the chosen language for all pages of this collector. @param {string} code */
+export function keepLanguage(code) {
+	try {
+		localStorage.setItem(STORED, code)
+	} catch {
+		// The choice then lasts as long as the page.
+	}
+}
+
+/** Loads the messages of a language, and sets language and direction of the page. @param {string} code @param {"" | "owners"} [more] further messages */
+export async function useLanguage(code, more = "") {
+	const chosen = supported([code]), load = async (/** @type {string} */ name) => (await import(`./${name}-${chosen}.js`)).default
+	catalogue = { ...ENGLISH, ...(chosen === "en" ? {} : await load("messages")), ...(more ? await load(more) : {}) }
+	language = chosen
 	document.documentElement.lang = language
 	document.documentElement.dir = RIGHT_TO_LEFT.includes(language) ? "rtl" : "ltr"
 }

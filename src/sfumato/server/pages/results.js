@@ -1,22 +1,28 @@
 // The results page: live estimates with intervals, as charts and tables, with comparison, downloads and certificates. A survey of
 // several questions has one panel per question on the page.
 import { answersCard } from "./answers.js"
-import { adminToken, ask, askFile, follow, keepAdminToken, takeReaderToken } from "./api.js"
+import { adminToken, ask, askFile, keepAdminToken, takeReaderToken } from "./api.js"
 import { chart, estimateChart, heatMap, noChart, png, rare, svgFile, unsure } from "./charts.js"
 import { gridOf, isMarks, labelsOf, nameOf } from "./domains.js"
+import { daysCard } from "./days.js"
+import { differencesCard } from "./differences.js"
+import { embedCard } from "./embed-code.js"
 import { at, copyable, csv, download, h, percent, whole } from "./dom.js"
+import { aboutEstimates, choose, chosen, filterField, LEVELS, METHODS, onChoice, optionField, SORTS, today } from "./result-options.js"
+import { answers, MOST_BARS, placesOf, resultTable } from "./result-table.js"
 import { trendCard } from "./trend.js"
+import { watch } from "./watching.js"
 import { certificateInWords } from "./words.js"
 /** @typedef {import("./charts.js").Row} Row */
 /** @typedef {import("./answers.js").AnswerRow} AnswerRow */
 /** @typedef {{ collection: any, reports: number, rows: Row[], complete: boolean, answers: AnswerRow[], rounding: number, quantile: number, stop: () => void }} Group */
 
-/** Maximum bars of a chart. */
-const MOST_BARS = 40
 /** Minimum answers for a prediction of how many are needed. */
 const ENOUGH_TO_GUESS = 30
-const LEVELS = ["0.9", "0.95", "0.99"]
-const METHODS = { unbiased: "unbiased", efficient: "efficient (least variance)", simplex: "projected onto valid shares", mle: "maximum likelihood", bayes: "shrunk (empirical Bayes)", best: "best of projected and shrunk" }
+/** Maximum questions whose list of jumps is always open. */
+const MOST_JUMPS = 8
+/** Milliseconds between two checks of whether an open survey has closed. */
+const STATE_PAUSE = 30000
 const PARQUET = "application/vnd.apache.parquet"
 
 takeReaderToken()
@@ -26,21 +32,6 @@ const first = location.pathname.split("/")[2], questions = listOf("then"), compa
 const page = at("results")
 /** Shares are shown within 0 to 1; an unbiased estimate from few answers may lie outside. @param {number} share */
 const within = (share) => Math.min(1, Math.max(0, share))
-/** Options of the page, which its address holds. */
-const chosen = {
-	method: Object.hasOwn(METHODS, parameters.get("method") ?? "") ? String(parameters.get("method")) : "unbiased",
-	level: LEVELS.includes(parameters.get("level") ?? "") ? String(parameters.get("level")) : "0.95",
-	view: parameters.get("view") ?? "", sort: parameters.get("sort") ?? "",
-}
-/** Changes an option, and the address with it. @param {keyof typeof chosen} name @param {string} value */
-function choose(name, value) {
-	chosen[name] = value
-	const address = new URL(location.href)
-	address.searchParams.set(name, value)
-	history.replaceState(null, "", address)
-	for (const link of document.querySelectorAll("#permalink input")) Object.assign(link, { value: location.href })
-}
-
 /** Whether an error was about the admin token, and what to say about it. */
 let problem = ""
 
@@ -63,17 +54,24 @@ function askForToken() {
 	else if (problem && !at("token-form").querySelector(".alarm")) at("token-form").prepend(h("p", { class: "alarm", role: "alert" }, problem))
 }
 
-/** Shows one panel per question. */
+/** Shows one panel per question, with jumps to all of them. */
 async function begin() {
 	const panels = [first, ...questions].map((id, i) => panel(i ? [id] : [id, ...compared], i ? `-${i + 1}` : ""))
 	page.replaceChildren(...panels.map(({ element }) => element))
 	for (const { start } of panels) await start()
 	if (questions.length) {
 		document.title = "Results of a survey"
-		page.prepend(h("nav", { class: "tabs", "aria-label": "Questions" }, ...panels.map(({ element, title }, i) => h("a", { class: "button", href: `#${element.id}` }, `${i + 1}. ${title()}`))))
+		const links = h("ol", { class: "jumps" }, ...panels.map(({ element, title }) => h("li", {}, h("a", { href: `#${element.id}` }, title()))))
+		page.prepend(h("nav", { id: "questions", tabindex: "-1", "aria-label": "Questions" }, panels.length > MOST_JUMPS ? h("details", {}, h("summary", {}, `All ${panels.length} questions`), links) : links))
+		for (const { element } of panels) element.append(h("p", {}, h("a", { href: "#questions" }, "Back to the list of questions")))
+		const wanted = panels.find(({ element }) => `#${element.id}` === location.hash)
+		wanted?.element.scrollIntoView()
 	}
-	page.append(h("section", { class: "card", id: "permalink" }, h("h2", {}, "Link to this page"), h("p", { class: "quiet" }, "The link contains the questions, the comparison, the method, the view and the order. It does not contain the admin token."),
+	const snippets = panels.map(({ embeddable }) => embeddable()).filter((one) => one !== null)
+	if (snippets.length) page.append(embedCard(snippets))
+	page.append(h("section", { class: "card", id: "permalink" }, h("h2", {}, "Link to this page"), h("p", { class: "quiet" }, "The link contains the questions, the comparison, the method, the level, the view, the order and the filter. It does not contain the admin token."),
 		copyable(location.href, "Link to these results")))
+	onChoice(() => Object.assign(page.querySelector("#permalink input") ?? {}, { value: location.href }))
 }
 
 /** Creates the results of one question, and of the groups that it is compared with. `tag` makes the ids of its elements unique.
@@ -94,6 +92,8 @@ function panel(ids, tag) {
 	let view = "bars"
 	/** The trend of a collection with waves. @type {ReturnType<typeof trendCard> | null} */
 	let trend = null
+	/** The differences between groups. @type {ReturnType<typeof differencesCard> | null} */
+	let differences = null
 
 	// -- the page ----------------------------------------------------------------------------------------------------------
 
@@ -105,10 +105,10 @@ function panel(ids, tag) {
 	const picture = h("div", { class: "chart", id: `chart${tag}` })
 	const caption = h("p", { class: "small quiet" })
 	const key = h("p", { class: "small" })
-	const table = h("div", { class: "wide", id: `table${tag}` })
+	const meaning = h("p", {})
+	const table = h("div", { class: "wide", id: `table${tag}`, tabindex: "0", role: "region", "aria-label": `Table of estimates${tag && `, question ${tag.slice(1)}`}` })
 	const answered = answersCard(tag)
 	const views = h("div", { class: "tabs", hidden: true })
-	const search = h("input", { type: "search", id: `filter${tag}`, oninput: () => groups.every(({ rows }) => rows.length) && showTable() })
 
 	async function start() {
 		try {
@@ -125,7 +125,6 @@ function panel(ids, tag) {
 			return page.replaceChildren(h("h1", {}, "These cannot be compared"),
 				h("p", { class: "alarm" }, `“${groups[0].collection.title}” and “${other.collection.title}” have different values. Compare collections with the same values.`))
 		}
-		if (gridOf(domain)) view = chosen.view === "bars" ? "bars" : "map"
 		const { title, description } = groups[0].collection
 		if (!questions.length) document.title = `${title}: results`
 		const hidden = groups.some(({ collection }) => collection.results === "admin")
@@ -135,16 +134,20 @@ function panel(ids, tag) {
 		if (asks) answered.section.prepend(counter)
 		const repeats = groups.some(({ collection }) => collection.waves)
 		trend = groups.length === 1 && repeats ? trendCard(groups[0].collection, tag) : null
+		differences = groups.length > 1 && !repeats ? differencesCard(groups.map(({ collection }) => collection), tag) : null
+		const days = daysCard(groups.map(({ collection }) => collection), tag)
 		page.replaceChildren(
 			h("p", { class: "step" }, "Results"),
-			h("h1", {}, groups.map(({ collection }) => collection.title).filter((one, i, all) => all.indexOf(one) === i).join(" and ")),
+			h("h1", {}, groups.length > 2 ? `${title}, and ${groups.length - 1} other groups` : groups.map(({ collection }) => collection.title).filter((one, i, all) => all.indexOf(one) === i).join(" and ")),
 			...(description ? [h("p", { class: "lead" }, description)] : []),
 			...(asks ? [answered.section] : []),
 			...(trend ? [trend.section] : []),
 			h("section", { class: "card", "aria-label": questions.length ? `Estimates: ${title}` : "Estimates" }, asks ? h("h2", {}, "Shares of single values") : counter,
 				repeats && h("p", { class: "quiet", id: `last-wave${tag}` }, "These are the answers of the last wave that has any."),
 				verdict, views, key, picture, caption, explanation(), options()),
-			h("section", { class: "card" }, h("h2", {}, "Table"), sorting(), table, downloads()),
+			h("section", { class: "card" }, h("h2", {}, "Table"), h("div", { class: "row" }, optionField("sort", SORTS, "Order", tag), filterField(tag)), table, downloads()),
+			...(differences ? [differences.section] : []),
+			days.section,
 			...(tag || questions.length ? [] : [comparison()]),
 			certificate)
 		certificate.append(h("h2", {}, groups.length > 1 ? "Certificates" : "Certificate"))
@@ -152,7 +155,30 @@ function panel(ids, tag) {
 		showViews()
 		listen()
 		certificates()
+		days.show()
+		onChoice((name) => {
+			if (name === "view") showViews()
+			if (name === "method" || name === "level") listen()
+			else draw()
+		})
+		setInterval(checkState, STATE_PAUSE)
+		addEventListener("focus", checkState)
 		matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw)
+	}
+
+	let isConnected = false
+	/** Says whether the results are live, and why not. @param {string} [reason] */
+	function showConnection(reason) {
+		const open = groups.some(({ collection }) => collection.state === "open"), waits = groups.some(({ collection: { state, opens } }) => state === "closed" && opens !== null && opens * 1000 > Date.now())
+		connection.textContent = !isConnected ? (reason === "unauthorized" ? "an admin token is needed" : "not connected; reconnecting") : open ? "live" : waits ? "not open yet" : "closed: no more answers are accepted"
+		connection.classList.toggle("on", isConnected && open)
+	}
+
+	/** Asks whether an open survey has closed. */
+	async function checkState() {
+		if (document.hidden || !isConnected) return
+		for (const { collection } of groups.filter(({ collection: { state } }) => state === "open")) Object.assign(collection, { state: (await ask(`/v1/collections/${collection.id}`).catch(() => collection)).state })
+		showConnection()
 	}
 
 	/** Follows the live estimates of all groups. */
@@ -160,7 +186,7 @@ function panel(ids, tag) {
 		for (const group of groups) {
 			group.stop()
 			const { collection } = group
-			group.stop = follow(`/v1/collections/${collection.id}/live?method=${chosen.method}&level=${chosen.level}`, (event) => {
+			group.stop = watch(1 + questions.length + compared.length, collection.id, labels.length, chosen, (event) => {
 				group.reports = event.reports
 				group.rows = event.rows ?? group.rows
 				group.complete = event.complete ?? group.complete
@@ -170,9 +196,8 @@ function panel(ids, tag) {
 				draw()
 				trend?.show(chosen.method, chosen.level)
 			}, (connected, error) => {
-				const open = groups.some(({ collection }) => collection.state === "open")
-				connection.textContent = !connected ? (error?.reason === "unauthorized" ? "an admin token is needed" : "not connected; reconnecting") : open ? "live" : "closed: no more answers are accepted"
-				connection.classList.toggle("on", connected && open)
+				isConnected = connected
+				showConnection(error?.reason)
 				if (error && !connected && error.reason === "invalid") verdict.replaceChildren(h("p", { class: "alarm" }, error.message))
 				if (error?.reason === "unauthorized") {
 					verdict.replaceChildren()
@@ -187,20 +212,17 @@ function panel(ids, tag) {
 		const grid = gridOf(domain)
 		views.hidden = !grid
 		if (!grid) return
-		views.replaceChildren(...[["map", grid.map ? "Map" : "Squares"], ["bars", "Bars"]].map(([name, label]) => h("button", {
-			type: "button", "aria-current": String(view === name), onclick: () => {
-				view = /** @type {any} */ (name)
-				choose("view", name)
-				showViews()
-				draw()
-			},
-		}, label)))
+		view = chosen.view === "bars" ? "bars" : "map"
+		if (!views.children.length) views.append(...[["map", grid.map ? "Map" : "Squares"], ["bars", "Bars"]].map(([name, label]) => h("button", { type: "button", "data-view": name, onclick: () => choose("view", name) }, label)))
+		for (const button of views.querySelectorAll("button")) button.setAttribute("aria-current", String(view === button.dataset.view))
 	}
 
 	/** Draws chart, table and verdict from the latest estimates. */
 	function draw() {
-		count.textContent = groups.map(({ reports }) => whole(reports)).join(" + ")
-		countName.textContent = groups.length === 1 && groups[0].reports === 1 ? "answer" : "answers"
+		const many = groups.length > 2
+		count.textContent = many ? whole(groups.reduce((sum, { reports }) => sum + reports, 0)) : groups.map(({ reports }) => whole(reports)).join(" + ")
+		countName.textContent = many ? `answers of ${groups.length} groups` : groups.length === 1 && groups[0].reports === 1 ? "answer" : "answers"
+		meaning.textContent = `Replies are random, so an estimate differs from the true share. If the survey were repeated many times, ${percent(Number(chosen.level), 0)} of the intervals of a value would contain its true share.`
 		answered.show(groups.map(({ collection, answers, rounding }) => ({ title: collection.title, question: collection.question, answers, rounding, marks: isMarks(domain) })), chosen.level)
 		const full = groups.filter(({ rows }) => rows.length)
 		if (groups.some(({ complete }) => !complete)) {
@@ -217,9 +239,10 @@ function panel(ids, tag) {
 			return
 		}
 		showVerdict()
+		differences?.show(groups.map(({ reports }) => reports))
 		const grid = gridOf(domain), mapped = view === "map" && grid
 		const titles = groups.map(({ collection, reports }) => `${collection.title} (${whole(reports)})`)
-		key.textContent = titles.length > 1 && !mapped ? `For each value, from top to bottom: ${titles.join(", ")}.` : ""
+		key.textContent = titles.length > 1 && !mapped ? `For each value, from top to bottom: ${titles.map((one, i) => (titles.length > 2 ? `${i + 1}. ${one}` : one)).join(", ")}.` : ""
 		if (mapped) {
 			const which = groups.map(({ rows }) => rows), most = Math.max(0.001, ...which.flat().filter((row) => !unsure(row, quantile()) || row.frequency <= 1).map((row) => within(row.frequency)))
 			chart(picture, (width) => {
@@ -228,19 +251,17 @@ function panel(ids, tag) {
 			})
 			caption.textContent = `${grid.map ? "North is up. " : ""}A dashed cell has no number: its interval is wider than its estimate.${groups.length > 1 ? " All maps have the same scale." : ""}`
 		} else {
-			const places = order().slice(0, MOST_BARS)
-			chart(picture, (width) => estimateChart(groups.map(({ collection, rows }) => ({ name: collection.title, rows })), names, places, quantile(), width))
-			const most = labels.length > MOST_BARS ? `The ${MOST_BARS} most frequent of ${whole(labels.length)} values. ` : ""
+			const all = order(), places = all.slice(0, Math.max(5, Math.floor(MOST_BARS / Math.ceil(groups.length / 2))))
+			if (places.length) chart(picture, (width) => estimateChart(groups.map(({ collection, rows }) => ({ name: collection.title, rows })), names, places, quantile(), width))
+			else noChart(picture)
+			const most = places.length < all.length ? `The first ${places.length} of ${whole(all.length)} values. ` : places.length ? "" : "No value has this name. "
 			caption.textContent = `${most}Lines are ${percent(Number(chosen.level), 0)} confidence intervals. A hollow dot means that the interval is wider than the estimate.`
 		}
 		showTable()
 	}
 
-	/** Returns the indices of the values: in the order of the domain if they are few, else by frequency. */
-	function order() {
-		const places = [...labels.keys()]
-		return chosen.sort === "share" || (chosen.sort !== "list" && labels.length > MOST_BARS) ? places.sort((x, y) => groups[0].rows[y].frequency - groups[0].rows[x].frequency) : places
-	}
+	/** Returns the indices of the values in the chosen order, without those that the filter leaves out. */
+	const order = () => placesOf(names, groups[0].rows, chosen.sort, chosen.filter)
 
 	/** States for which values there are enough answers. */
 	function showVerdict() {
@@ -265,55 +286,16 @@ function panel(ids, tag) {
 	}
 
 	/** Shows the estimates as a table. */
-	function showTable() {
-		const many = groups.length > 1, two = groups.length === 2, z = quantile()
-		const heads = groups.flatMap(({ collection }, i) => ["share", "s.e.", "low", "high"].map((name) => h("th", { class: "number", scope: "col" }, many ? `${name} ${i + 1}` : name)))
-		const all = groups[0].rows.every((row) => unsure(row, z))
-		const query = search.value.trim().toLowerCase(), places = order().filter((x) => names[x].toLowerCase().includes(query))
-		const body = places.slice(0, 1000).map((x) => h("tr", { class: groups.every(({ rows }) => unsure(rows[x], z)) ? "open-row" : "" },
-			h("th", { scope: "row" }, names[x], !many && (rare(groups[0].rows[x], z) ? h("span", { class: "verdict" }, `at most ${percent(groups[0].rows[x].high)}`) : !all && unsure(groups[0].rows[x], z) && h("span", { class: "verdict" }, "not enough answers yet"))),
-			...groups.flatMap(({ rows }) => [within(rows[x].frequency), rows[x].standard_error, rows[x].low, rows[x].high].map((v) => h("td", { class: "number" }, percent(v)))),
-			two && h("td", { class: "number" }, difference(x))))
-		const title = `${percent(Number(chosen.level), 0)} intervals, ${METHODS[/** @type {keyof typeof METHODS} */ (chosen.method)]} estimate.`
-		const which = many ? ` ${groups.map(({ collection }, i) => `${i + 1}: ${collection.title}`).join("; ")}.` : ""
-		const rest = labels.length > 1000 ? ` The 1,000 most frequent of ${whole(labels.length)} values; the files contain all of them.` : ""
-		table.replaceChildren(h("table", {}, h("caption", {}, title + which + rest),
-			h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "value"), ...heads, two && h("th", { class: "number", scope: "col" }, "2 − 1"))),
-			h("tbody", {}, ...body)))
-	}
-
-	/** Returns the difference of two groups with limits computed from the intervals of both. They are wider than needed;
-	 * `GroupedEstimate.difference` of the Python library returns the narrower interval. @param {number} x */
-	function difference(x) {
-		const [first, second] = groups.map(({ rows }) => rows[x])
-		return `${percent(second.frequency - first.frequency)} (${percent(second.low - first.high)} to ${percent(second.high - first.low)})`
-	}
-
-	/** Creates the order and the filter of the table. */
-	function sorting() {
-		const order = h("select", { id: `sort${tag}`, onchange: () => {
-			choose("sort", order.value)
-			draw()
-		} }, ...[["", "automatic"], ["list", "as in the survey"], ["share", "by share"]].map(([value, label]) => h("option", { value, selected: chosen.sort === value }, label)))
-		return h("div", { class: "row" }, h("div", { class: "field" }, h("label", { for: `sort${tag}` }, "Order"), order), h("div", { class: "field" }, h("label", { for: `filter${tag}` }, "Find a value"), search))
-	}
+	const showTable = () => table.replaceChildren(resultTable(groups.map(({ collection: { title }, reports, rows }) => ({ title, reports, rows })), names, order(), quantile(), aboutEstimates(chosen)))
 
 	/** Explains intervals in a few sentences. */
 	const explanation = () => h("details", {}, h("summary", {}, "What do the intervals mean?"),
-		h("p", {}, `Replies are random, so an estimate differs from the true share. If the survey were repeated many times, ${percent(Number(chosen.level), 0)} of the intervals of a value would contain its true share.`),
+		meaning,
 		h("p", {}, "“At most” names the upper limit of a rare value. “Not enough answers yet” means that the interval is wider than the estimate itself: wait for more answers. Shares below 0% or above 100%, which few answers can give, are shown as 0% and 100%; the files have the exact numbers."))
 
 	/** Creates the choice of the method and of the confidence level. */
-	function options() {
-		const select = (/** @type {"method" | "level"} */ name, /** @type {[string, string][]} */ entries, /** @type {string} */ title) => h("div", { class: "field" },
-			h("label", { for: `${name}${tag}` }, title), h("select", { id: `${name}${tag}`, onchange: (/** @type {any} */ event) => {
-				choose(name, event.target.value)
-				listen()
-			} }, ...entries.map(([value, label]) => h("option", { value, selected: chosen[name] === value }, label))))
-		return h("details", {}, h("summary", {}, "Method of estimation"), h("div", { class: "row" },
-			select("method", Object.entries(METHODS), "Method"),
-			select("level", LEVELS.map((level) => [level, percent(Number(level), 0)]), "Confidence level of the intervals")))
-	}
+	const options = () => h("details", {}, h("summary", {}, "Method of estimation"), h("div", { class: "row" }, optionField("method", METHODS, "Method", tag),
+		optionField("level", Object.fromEntries(LEVELS.map((level) => [level, percent(Number(level), 0)])), "Confidence level of the intervals", tag)))
 
 	// -- downloads and comparison --------------------------------------------------------------------------------------------
 
@@ -352,9 +334,9 @@ function panel(ids, tag) {
 		const columns = ["answer", "value", "standard_error", "low", "high"]
 		const tables = await Promise.all(groups.map(async ({ collection }) => {
 			const { reports, answers } = await ask(`/v1/collections/${collection.id}/estimate?method=${chosen.method}&level=${chosen.level}`)
-			return answers.map((/** @type {any} */ row) => [collection.id, collection.title, reports, ...columns.map((name) => row[name])])
+			return answers.map((/** @type {any} */ row) => [collection.id, collection.title, reports, ...columns.map((name) => row[name]), chosen.method, chosen.level, today()])
 		}))
-		download(fileName(".csv"), csv([["collection", "title", "reports", ...columns], ...tables.flat()]))
+		download(fileName(".csv"), csv([["collection", "title", "reports", ...columns, "method", "level", "date"], ...tables.flat()]))
 	}
 
 	async function saveParquet() {
@@ -370,15 +352,12 @@ function panel(ids, tag) {
 		download(fileName(".json"), new Blob([JSON.stringify(estimates.length === 1 ? estimates[0] : estimates, null, 1)], { type: "application/json" }))
 	}
 
-	const today = () => new Date().toISOString().slice(0, 10)
-
 	/** Returns the drawn charts, with the lines that a picture of them starts with: title, number of answers, method and date. */
 	function drawnCharts() {
 		const charts = /** @type {SVGSVGElement[]} */ ([...picture.querySelectorAll("svg")])
 		if (!charts.length) throw new Error("The chart is not drawn yet. Wait for the first answers.")
-		const about = `${percent(Number(chosen.level), 0)} intervals, ${METHODS[/** @type {keyof typeof METHODS} */ (chosen.method)]} estimate, ${today()}`
-		const lines = groups.map(({ collection, reports }) => `${collection.title}: ${whole(reports)} ${reports === 1 ? "answer" : "answers"}`)
-		return { charts, lines: [...lines, about] }
+		const lines = groups.map(({ collection, reports }) => `${collection.title}: ${answers(reports)}`)
+		return { charts, lines: [...lines, `${aboutEstimates(chosen)}, ${today()}`] }
 	}
 
 	async function savePng() {
@@ -391,23 +370,23 @@ function panel(ids, tag) {
 		download(fileName(".svg"), svgFile(charts, lines))
 	}
 
-	/** Creates the form that compares this collection with another one. */
+	/** Creates the form that compares this collection with others. */
 	function comparison() {
-		const fault = h("p", { class: "alarm", role: "alert", hidden: true }), list = h("select", { id: `other${tag}` }, h("option", { value: "" }, "Choose …"))
+		const list = h("div", { class: "choices two" })
 		const form = h("form", { onsubmit: (/** @type {Event} */ event) => {
 			event.preventDefault()
-			const address = new URL(location.href)
-			address.searchParams.set("with", [...ids.slice(1), list.value].join(","))
-			if (list.value) location.assign(address)
-		} }, h("div", { class: "row" }, h("div", { class: "field" }, h("label", { for: `other${tag}` }, "Another collection with the same values",
-			h("span", { class: "hint" }, "The same question asked of other people, such as another region or another year.")), list)), fault, h("button", {}, "Compare"))
-		const section = h("section", { class: "card", hidden: true }, h("h2", {}, "Compare groups"), form)
+			const address = new URL(location.href), ticked = /** @type {HTMLInputElement[]} */ ([...list.querySelectorAll("input:checked")]).map(({ value }) => value)
+			if (ticked.length) address.searchParams.set("with", ticked.join(","))
+			else address.searchParams.delete("with")
+			location.assign(address)
+		} }, h("fieldset", {}, h("legend", {}, "Other collections with the same values", h("span", { class: "hint" }, "The same question asked of other people, such as other regions or another year. Choose any number.")), list), h("button", {}, "Compare"))
+		const section = h("section", { class: "card", id: `compare${tag}`, hidden: true }, h("h2", {}, "Compare groups"), form)
 		ask("/v1/collections").then(async ({ collections }) => {
 			const others = collections.filter((/** @type {any} */ { id }) => !ids.includes(id)).slice(0, 50)
 			const full = await Promise.all(others.map((/** @type {any} */ { id }) => ask(`/v1/collections/${id}`).catch(() => null)))
 			const same = full.filter((one) => one && JSON.stringify(labelsOf(one.policy.domain)) === JSON.stringify(labels))
-			list.append(...same.map(({ id, title, reports }) => h("option", { value: id }, `${title} (${whole(reports)} ${reports === 1 ? "answer" : "answers"})`)))
-			section.hidden = !same.length
+			list.append(...[...groups.slice(1).map(({ collection }) => collection), ...same].map(({ id, title, reports }) => h("label", { class: "choice" }, h("input", { type: "checkbox", value: id, checked: ids.includes(id) }), h("span", {}, `${title} (${answers(reports)})`))))
+			section.hidden = !list.children.length
 		}).catch(() => 0)
 		return section
 	}
@@ -424,7 +403,10 @@ function panel(ids, tag) {
 		}
 	}
 
-	return { element: page, start, title: () => groups[0]?.collection.title ?? "" }
+	/** Returns the collection if other sites may show its results. */
+	const embeddable = () => (groups.length && groups[0].collection.results === "public" ? groups[0].collection : null)
+
+	return { element: page, start, embeddable, title: () => groups[0]?.collection.title ?? "" }
 }
 
 begin()

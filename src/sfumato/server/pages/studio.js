@@ -1,15 +1,19 @@
 // Studio: describe the values, choose which must stay hidden, see the expected error from the collector's planner, open a collection.
 import { adminToken, ApiError, ask, keepAdminToken } from "./api.js"
-import { chart, errorChart, noChart, regionChart } from "./charts.js"
+import { chart, noChart, regionChart } from "./charts.js"
 import { gridOf, labelsOf, nameOf } from "./domains.js"
-import { at, copyable, csv, download, h, percent, whole } from "./dom.js"
+import { at, csv, download, h, percent, whole } from "./dom.js"
 import { painter } from "./painter.js"
+import { shareLink, sheetButton } from "./share.js"
+import { frameFields, placeFields, statedPresentation } from "./structure.js"
+import { term } from "./terms.js"
+import { expectedShares, LEVELS, tradeoff } from "./tradeoff.js"
 import { atMost, disclosureSentences, exposure, guessInWords } from "./words.js"
 
 /** @typedef {{ name: string, values: string }} Part */
 /** @typedef {{ title: string, description: string, kind: "list" | "marks" | "grid" | "product", values: string, rows: number, columns: number,
  *   latitude: number[], longitude: number[], parts: Part[], keep: "uniform" | "high-low" | "blocks" | "secret", sensitive: Record<string, number>,
- *   block: Record<string, number>, blocks: number, brush: number, secret: number, epsilon: string, across: string }} Question */
+ *   block: Record<string, number>, shares?: string, blocks: number, brush: number, secret: number, epsilon: string, across: string, heading?: string, section?: string, required?: boolean }} Question */
 
 const DRAFT = "sfumato-studio-draft"
 /** Maximum one-time links per survey. */
@@ -32,7 +36,7 @@ const newQuestion = () => ({
 })
 
 const draft = localStorage.getItem(DRAFT)
-const survey = { shared: true, total: 20, target: 2, again: "once", days: 7, waves: 10, factor: "2", changes: "", opens: "", closes: "", ...(draft ? JSON.parse(draft) : {
+const survey = { shared: true, total: 20, target: 2, again: "once", days: 7, waves: 10, factor: "2", changes: "", opens: "", closes: "", consent: "", ending: "", ...(draft ? JSON.parse(draft) : {
 	questions: [newQuestion()], now: 0, people: 1000, before: 0.1, submission: "", links: 100, results: "", listed: true,
 }) }
 const question = () => /** @type {Question} */ (survey.questions[survey.now])
@@ -130,7 +134,7 @@ function policyOf(current, factor = 1) {
  * @param {HTMLElement} place @param {() => void} work */
 function keepFocus(place, work) {
 	const active = /** @type {HTMLElement | null} */ (document.activeElement), had = active && place.contains(active) && active !== place
-	const controls = () => /** @type {HTMLElement[]} */ ([...place.querySelectorAll("input, select, textarea, button")])
+	const controls = () => /** @type {HTMLElement[]} */ ([...place.querySelectorAll("input, select, textarea, button")].filter((one) => !one.closest("details:not([open])")))
 	const keyOf = (/** @type {any} */ one) => one.id || (one.name ? `${one.name} ${one.value}` : `${one.tagName} ${one.getAttribute("data-cell") ?? one.textContent}`)
 	const key = had ? keyOf(active) : "", index = had ? controls().indexOf(active) : -1
 	work()
@@ -228,6 +232,7 @@ const asking = card("What do you ask?", () => {
 			changed()
 		}),
 		...valuesInputs(current),
+		placeFields(current, field, save),
 	]
 })
 
@@ -384,14 +389,26 @@ const strength = card("How strongly?", () => {
 const predicted = h("p", { id: "predicted", "aria-live": "polite" })
 const each = h("p", { id: "each-share" }), goal = h("p", { id: "goal", "aria-live": "polite" }), planTable = h("div", { class: "wide", id: "plan-table" })
 const why = h("p", { class: "small quiet" })
-const curve = h("div", { class: "chart", id: "curve" })
-const curveCaption = h("p", { class: "small quiet" })
+/** Number of the simulated survey that is shown. */
+let draw = 0
+const outlook = tradeoff({ expect: () => survey.expect ?? "zipf", chooseExpected: (name) => {
+	survey.expect = name
+	learning.show()
+	changed()
+}, own: () => question().shares ?? "", stateOwn: (shares) => {
+	question().shares = shares
+	changed()
+}, redraw: () => {
+	draw++
+	changed()
+} })
 
 const people = card("How many people?", () => [h("div", { class: "side-by-side" },
-	h("div", {}, field("people", "People who will answer", input(survey, "people", { type: "number", id: "people", min: 1, max: 1e12, step: 1 })), predicted, each,
-		field("target", "I need each share to within ± … %", input(survey, "target", { type: "number", id: "target", min: 0.1, max: 50, step: "any" })), goal, why,
-		h("details", {}, h("summary", {}, "Compare all randomizers"), planTable)),
-	h("figure", { class: "chart" }, curve, h("figcaption", {}, curveCaption)))])
+	h("div", {}, field("people", "People who will answer", input(survey, "people", { type: "number", id: "people", min: 1, max: 1e12, step: 1 })), predicted, each, outlook.comparison),
+	h("div", {}, field("target", "I need each share to within ± … %", input(survey, "target", { type: "number", id: "target", min: 0.1, max: 50, step: "any" })), goal, outlook.levelGoal, why)),
+outlook.charts, h("details", {}, h("summary", {}, "Compare all randomizers"), planTable)])
+const learning = card("What will you learn?", () => outlook.outlook())
+const showing = card("What will participants see?", () => [outlook.participants])
 
 const lifetime = h("p", { class: "promise", id: "lifetime", "aria-live": "polite", hidden: true })
 
@@ -453,6 +470,8 @@ const sharing = card("Who answers, who reads?", () => [
 	} }), h("span", {}, "List it on the first page")),
 ])
 
+const framing = card("Before and after", () => frameFields(survey, field, save))
+
 const fault = h("p", { class: "alarm", role: "alert", hidden: true })
 const create = h("button", { type: "submit", class: "main" }, "Open the survey")
 const form = h("form", { onsubmit: open, novalidate: true }), done = h("div", { id: "done" })
@@ -499,12 +518,19 @@ const look = latest(async () => {
 	if (!adminToken()) return quiet("Enter the admin token above to see the expected error.")
 	try {
 		const policy = policyOf(question())
-		showCheck(await ask("/v1/check", { policy, before: survey.before }))
+		const checked = await ask("/v1/check", { policy, before: survey.before })
+		showCheck(checked)
 		if (survey.questions.length > 1 && sumOfLevels()) await showTogether(sumOfLevels())
 		await showLifetime()
 		if (!(survey.people >= 1)) return noPlan(TOO_FEW)
-		predicted.textContent = predicted.textContent || "Planning …"
-		showPlan(await ask("/v1/plan", { policy, n: Math.round(survey.people), ...questionOf(question()) }), labelsOf(/** @type {any} */ (policy.domain)).length)
+		if (!predicted.textContent) predicted.textContent = "Planning …"
+		const asked = question(), isMarks = asked.kind === "marks", { domain } = /** @type {any} */ (policy), labels = labelsOf(domain)
+		const expected = expectedShares(survey.expect ?? "zipf", asked.shares ?? "", labels, isMarks ? domain.order.length : 0)
+		const plan = await ask("/v1/plan", { policy, n: Math.round(survey.people), ...questionOf(asked), levels: LEVELS, expected, draw })
+		keepFocus(people.element, () => showPlan(plan, labels.length))
+		const names = isMarks ? domain.order : labels.map((value) => nameOf(value, domain))
+		keepFocus(learning.element, () => outlook.showPreview(plan.preview, domain, isMarks))
+		outlook.showParticipants({ title: asked.title, description: asked.description, names, checked, before: survey.before, guess: plan.guess, chance: plan.chance })
 	} catch (error) {
 		quiet(errorMessage(error))
 	}
@@ -522,9 +548,9 @@ function quiet(message) {
 /** Shows a message instead of the plan. @param {string} message */
 function noPlan(message) {
 	predicted.textContent = message
-	for (const place of [why, curveCaption, each, goal]) place.textContent = ""
+	for (const place of [why, each, goal]) place.textContent = ""
 	planTable.replaceChildren()
-	noChart(curve)
+	outlook.clear()
 }
 
 /** Shows what the policy lets a reply reveal. @param {any} checked */
@@ -543,27 +569,25 @@ function showCheck(checked) {
 const QUANTILE = 1.96
 
 /** Shows the expected error. @param {any} plan @param {number} values number of values */
-function showPlan({ n, best, why: reason, rows, guess, chance, one_percent: needed }, values) {
+function showPlan({ n, best, why: reason, rows, guess, chance, one_percent: needed, levels }, values) {
 	warning.replaceChildren(alarm({ guess, chance }) ?? "")
 	const asks = question().kind === "marks", row = rows.find((/** @type {any} */ one) => one.name === best), alike = rows.find((/** @type {any} */ one) => one.classical && one.name !== best)
 	const errorOf = (/** @type {any} */ one) => (asks ? one.standard_error : one.risk === null ? null : Math.sqrt(one.risk / values))
 	if (!row || (asks ? row.standard_error : row.tv) === null) return quiet("No mechanism is available for this rule. Choose a higher level.")
 	const who = `With ${whole(n)} ${n === 1 ? "person" : "people"}`, half = QUANTILE * errorOf(row)
 	const off = asks ? [`${who}, the share of each option will be known to about ± `, h("strong", {}, percent(half)), " (95% interval). "]
-		: row.tv < 1 ? [`${who}, the estimated shares will be off by about `, h("strong", {}, percent(row.tv)), " in total variation. That part of the shares would have to move to other values to be correct. "]
+		: row.tv < 1 ? [`${who}, the estimated shares will be `, term("misplaced", "off by about"), " ", h("strong", {}, percent(row.tv)), ". That part of the shares would have to move to other values to be correct. "]
 			: [`${who}, nothing can be estimated: the expected error is as large as it can be. `]
 	predicted.replaceChildren(...off, !asks && row.tv > 0.01 && needed !== null ? `For 1% you need about ${whole(Number(needed.toPrecision(2)))} people.` : "")
-	each.replaceChildren(...(half < 1 ? ["Each single share: about ± ", h("strong", {}, percent(half)), ` on average (95% interval), so a share of 30% would be reported as ${percent(0.3)} ± ${percent(half)}.`] : ["Single shares cannot be estimated with this number of people."]))
+	each.replaceChildren(...(half < 1 ? ["Each single share: about ± ", h("strong", {}, percent(half)), " on average (", term("interval", "95% interval"), `), so a share of 30% would be reported as ${percent(0.3)} ± ${percent(half)}.`] : ["Single shares cannot be estimated with this number of people."]))
 	// Errors fall as 1/√n.
 	const wanted = survey.target / 100, people = wanted > 0 ? n * (half / wanted) ** 2 : 0
 	goal.textContent = people ? `For ± ${survey.target}% you need about ${whole(Number(people.toPrecision(2)))} people.` : ""
 	why.textContent = `The planner’s choice: ${reason}.`
-	const shown = asks ? row.standard_error : row.half_l1, other = alike && (asks ? alike.standard_error : alike.half_l1)
-	const classical = alike && (asks || row.tv < 1) && other > shown * 1.001 ? other : null
-	chart(curve, (width) => errorChart({ n, tv: shown, classical }, width))
-	curveCaption.textContent = `${asks ? "Standard error" : "Expected error"} against the number of people.${classical === null ? "" : ` Dashed: the error if every value were hidden alike (${alike.name}).`}`
+	const [top, bottom] = levelOf(question()).split("/").map(Number)
+	outlook.showCurves({ n, half, alike: alike && errorOf(alike) !== null ? QUANTILE * errorOf(alike) : null, level: top / (bottom ?? 1), levels, z: QUANTILE, target: wanted })
 	planTable.replaceChildren(h("table", {}, h("caption", {}, `All randomizers that the planner compared, for ${whole(n)} people.`),
-		h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "randomizer"), ...["± per share", "bits"].map((name) => h("th", { scope: "col", class: "number" }, name)))),
+		h("thead", {}, h("tr", {}, h("th", { scope: "col" }, term("randomizer", "randomizer")), ...["± per share", "bits"].map((name) => h("th", { scope: "col", class: "number" }, name)))),
 		h("tbody", {}, ...rows.map((/** @type {any} */ one) => h("tr", {}, h("th", { scope: "row" }, one.name, one.name === best && h("span", { class: "verdict" }, "the planner’s choice"), one.classical && h("span", { class: "verdict" }, "hides every value alike")),
 			h("td", { class: "number" }, errorOf(one) === null ? "–" : percent(Math.min(1, QUANTILE * errorOf(one)))), h("td", { class: "number" }, String(one.bits)))))))
 }
@@ -599,7 +623,7 @@ async function open(event) {
 			if (!one.title.trim()) throw new Unfinished(`Question ${i + 1} is empty. Enter its wording.`)
 			try {
 				return { title: one.title.trim(), description: one.description.trim(), policy: policyOf(one), n: Math.round(survey.people), ...questionOf(one),
-					submission: access.submission, results: access.results, listed: survey.listed, ...datesOf(), ...wavesOf(one) }
+					submission: access.submission, results: access.results, listed: survey.listed, ...datesOf(), ...wavesOf(one), ...statedPresentation(survey, one) }
 			} catch (error) {
 				throw new Unfinished(`Question ${i + 1}: ${error instanceof Error ? error.message : error}`)
 			}
@@ -644,8 +668,8 @@ function finished(collections, tokens) {
 			h("p", { class: "actions" }, h("button", { type: "button", class: "main", id: "links-csv", onclick: () => {
 				download("one-time-links.csv", csv([["number", "link"], ...links.map((one, i) => [i + 1, one])]))
 				unsaved = false
-			} }, "Download the links (CSV)")),
-		] : [h("p", {}, "Send this link to the people who should answer:"), copyable(link, "Link to the survey")]),
+			} }, "Download the links (CSV)"), sheetButton(links, collections[0].title)),
+		] : [h("p", {}, "Send this link to the people who should answer:"), shareLink(link, collections[0].title)]),
 		h("h3", {}, "Results"),
 		others.length > 0 && h("p", {}, h("a", { id: "all-results", href: `/c/${first}/results?then=${others.join(",")}` }, "Live results of all questions")),
 		...collections.map(({ id, title }) => h("p", { class: "links" }, collections.length > 1 && `${title}: `, h("a", { href: `/c/${id}/results` }, "live results"), h("a", { href: `/v1/collections/${id}/certificate`, download: `certificate-${id}.json` }, "certificate"))),
@@ -694,11 +718,11 @@ function showToken(problem = "") {
 /** Draws all sections of the form. */
 function showAll() {
 	showQuestions()
-	for (const part of [asking, keeping, strength, people, repeating, sharing]) part.show()
+	for (const part of [asking, keeping, strength, people, learning, showing, repeating, framing, sharing]) part.show()
 	changed()
 }
 
-form.append(questions, asking.element, keeping.element, strength.element, people.element, repeating.element, sharing.element,
+form.append(questions, asking.element, keeping.element, strength.element, people.element, learning.element, showing.element, repeating.element, framing.element, sharing.element,
 	fault, h("div", { class: "actions" }, create))
 at("studio").append(form, done)
 showToken()

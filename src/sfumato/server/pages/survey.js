@@ -1,16 +1,17 @@
 // The survey page: it shows one question after another, randomizes each answer once, and sends only the reply.
 import { factorsOf, gridOf, isMarks, labelsOf, nameOf } from "./domains.js"
 import { at, h } from "./dom.js"
-import { currentLanguage, LANGUAGES, stressedMessage, supported, t, useLanguage } from "./messages.js"
+import { currentLanguage, keepLanguage, LANGUAGES, stressedMessage, t, useLanguage, wantedLanguage } from "./messages.js"
 import { bothLevels, factsOf, together } from "./promise.js"
+import { consentPage, endingOf, needsConsent, paragraphs, presentationOf, sectionOf } from "./structure.js"
 import { atMost, disclosureSentences, exposure, guessInWords, odds, oddsInWords, replyInWords } from "./words.js"
 /** @import {Answer, Collection} from "./sfumato.js" */
 /** @import {ReplyReader} from "./replies.js" */
 
 /** Number of values above which a list has a search field, and a choice is confirmed. */
 const MANY = 12
-/** Key of the declined questions of this tab, and of the chosen language. */
-const DECLINED = "sfumato-declined", LANGUAGE = "sfumato-language"
+/** Key of the declined questions of this tab. */
+const DECLINED = "sfumato-declined"
 
 const parameters = new URLSearchParams(location.search)
 const ids = [location.pathname.split("/")[2], ...(parameters.get("then") ?? "").split(",").filter(Boolean)]
@@ -89,7 +90,7 @@ const noteDeclined = (address, isDeclined) => store(DECLINED, JSON.stringify([..
 /** Creates the choice of the language. */
 function languageChoice() {
 	return h("label", { class: "language" }, h("span", {}, t("language")), h("select", { onchange: async (/** @type {any} */ event) => {
-		store(LANGUAGE, event.target.value)
+		keepLanguage(event.target.value)
 		await useLanguage(event.target.value)
 		showFooter()
 		await question(history.state?.question ?? 0)
@@ -100,7 +101,7 @@ const showFooter = () => at("footer").replaceChildren(languageChoice())
 
 /** Shows the first question that is neither answered nor declined, or the end. */
 async function begin() {
-	await useLanguage(supported([parameters.get("lang") ?? stored(LANGUAGE), ...navigator.languages].filter(Boolean)))
+	await useLanguage(wantedLanguage())
 	showFooter()
 	try {
 		client = await import("./sfumato.js")
@@ -173,6 +174,12 @@ async function question(i) {
 	if (current !== turn) return
 	document.title = collection.title
 	if (known) return outcome(i, collection, known)
+	if (needsConsent(collection)) {
+		return consentPage(collection, (content) => {
+			show(...content)
+			if (current !== 1) focusHeading()
+		}, () => question(i).then(focusHeading))
+	}
 	if (declined().includes(collection.url)) return refused(i, collection)
 	const closed = (collection.state !== "open" && t("closed")) || (collection.waves?.current === null && `${t("no-wave")} ${returning(collection)}`)
 	const missing = collection.submission !== "open" && !secret && t("needs-link")
@@ -231,7 +238,8 @@ function form(i, collection, secret, all, memory) {
 		}
 	}
 	const review = h("div", { id: "confirm", hidden: true }), steps = h("div", {}, chooser?.element ?? h("p", { id: "remembered" }, t("remembered")))
-	const buttons = h("div", { class: "actions" }, send, h("button", { type: "button", onclick: () => {
+	const { required } = presentationOf(collection)
+	const buttons = h("div", { class: "actions" }, send, !required && h("button", { type: "button", onclick: () => {
 		noteDeclined(collection.url, true)
 		refused(i, collection)
 		focusHeading()
@@ -246,7 +254,7 @@ function form(i, collection, secret, all, memory) {
 		const value = chooser?.value()
 		fault.hidden = !chooser || value !== undefined
 		if (chooser && value === undefined) {
-			fault.textContent = t("choose-first")
+			fault.textContent = t(required ? "choose-required" : "choose-first")
 			return chooser.element.querySelector("input")?.focus()
 		}
 		if (confirmed || !chooser) return await deliver(value, send)
@@ -261,13 +269,10 @@ function form(i, collection, secret, all, memory) {
 		heading.focus({ preventScroll: true })
 		review.scrollIntoView({ block: "nearest" })
 	} },
-	steps, memory === "other" && h("p", { class: "alarm", id: "again" }, t("drawn-again")), fault, review, statement.element, levels(collection), ids.length > 1 && sum(all), buttons)
+	steps, memory === "other" && h("p", { class: "alarm", id: "again" }, t("drawn-again")), fault, review, statement.element, levels(collection), ids.length > 1 && sum(all), required && h("p", { id: "required" }, t("required")), buttons)
 	const { current, count } = collection.waves ?? { current: null, count: 0 }
-	show(progress(i), title(collection), ...paragraphs(collection.description), !navigator.onLine && h("p", { class: "promise", id: "offline" }, t("offline")), current !== null && h("p", { id: "wave" }, t("wave", { number: current + 1, all: count })), h("div", { class: "card" }, fields))
+	show(progress(i), sectionOf(collection), title(collection), ...paragraphs(collection.description), !navigator.onLine && h("p", { class: "promise", id: "offline" }, t("offline")), current !== null && h("p", { id: "wave" }, t("wave", { number: current + 1, all: count })), h("div", { class: "card" }, fields))
 }
-
-/** @param {string} description */
-const paragraphs = (description) => description.split(/\n+/).filter(Boolean).map((line) => h("p", { class: "lead", dir: "auto" }, line))
 
 /** Key of the message about how likely a reply reveals the answer. @param {Collection} collection @param {string} [start] */
 const exposedKey = ({ disclosure }, start = "") => `${start}exposed${exposure(disclosure) && `-${exposure(disclosure)}`}`
@@ -356,6 +361,7 @@ function outcome(i, collection, answer, unused) {
 			h("p", {}, `${t(exposedKey(collection, "drawn-"))} `, ...stressed(guessInWords(collection.disclosure))),
 			answer.drawn && h("p", {}, t("drawn-before")),
 			h("p", { class: "small quiet" }, t(collection.waves ? "one-per-wave" : "no-second-draw"))),
+		ids.length < 2 && endingOf([collection]),
 		collection.waves && h("p", { id: "come-back" }, returning(collection)),
 		h("details", {}, h("summary", {}, t("exact-data")), h("pre", { tabindex: 0 }, h("code", { id: "sent" }, `{"batch":"${answer.batch}",${answer.wave === undefined ? "" : `"wave":${answer.wave},`}"report":${answer.report}}`))),
 		h("div", { class: "actions" }, onwards(i), results && h("a", { class: "button", href: `/c/${collection.id}/results` }, t("results")))))
@@ -377,7 +383,7 @@ async function end() {
 	all.forEach((one, i) => (opened[i] = one))
 	const heading = h("h1", {}, t("end-title")), list = h("ol", { class: "replies" }), waiting = h("p", { hidden: true }, t("end-waiting")), total = h("div", {})
 	document.title = t("end-title")
-	show(heading, h("div", { class: "card", id: "end" }, h("p", {}, t("end-more")), waiting, h("h2", {}, t("end-list")), list, total))
+	show(heading, h("div", { class: "card", id: "end" }, endingOf(all), h("p", {}, t("end-more")), waiting, h("h2", {}, t("end-list")), list, total))
 	while (heading.isConnected) {
 		const answers = (await client.answers()).filter(({ report }) => report), refused = declined()
 		const states = ids.map((id, i) => answers.find(({ collection }) => collection === addressOf(id) + (all[i]?.waves ? `#${all[i].waves.current}` : ""))?.state ?? (refused.includes(addressOf(id)) ? "declined" : "open"))

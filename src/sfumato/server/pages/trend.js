@@ -27,8 +27,10 @@ export function trendCard(collection, tag) {
 	const state = h("p", { class: "quiet", id: `wave${tag}` }), charts = h("div", { class: "trends", id: `trends${tag}` }), changes = h("div", { class: "wide", id: `changes${tag}` }), fault = h("p", { class: "alarm", hidden: true })
 	/** @type {Wave[]} */
 	let latest = []
-	const save = h("button", { type: "button", onclick: () => download("waves.csv", csv([["wave", "reports", "value", "frequency", "standard_error", "low", "high"],
-		...latest.flatMap(({ wave, reports, rows }) => rows.map((row) => [wave, reports, nameOf(row.value, domain), row.frequency, row.standard_error, row.low, row.high]))])) }, "CSV of all waves")
+	/** What the latest estimates are. */
+	let about = { method: "", level: "" }
+	const save = h("button", { type: "button", onclick: () => download("waves.csv", csv([["title", "wave", "reports", "value", "frequency", "standard_error", "low", "high", "method", "level", "date"],
+		...latest.flatMap(({ wave, reports, rows }) => rows.map((row) => [collection.title, wave, reports, nameOf(row.value, domain), row.frequency, row.standard_error, row.low, row.high, about.method, about.level, new Date().toISOString().slice(0, 10)]))])) }, "CSV of all waves")
 	const section = h("section", { class: "card", id: `trend${tag}`, "aria-label": "Trend" }, h("h2", {}, "Trend over waves"), state, fault, charts, changes, h("div", { class: "actions" }, save))
 	/** Shows the latest estimates. @param {string} method @param {string} level */
 	const show = async (method = "unbiased", level = "0.95") => {
@@ -36,6 +38,7 @@ export function trendCard(collection, tag) {
 			const result = await ask(`/v1/collections/${id}/waves?method=${METHODS.includes(method) ? method : "unbiased"}&level=${level}`)
 			fault.hidden = true
 			latest = result.waves
+			about = result
 			draw(result, level)
 		} catch (error) {
 			fault.hidden = false

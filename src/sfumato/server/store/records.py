@@ -10,6 +10,7 @@ import numpy.typing as npt
 from msgspec import Meta, Struct
 
 from sfumato.mechanisms import Mechanism
+from sfumato.server.store.presentation import Presentation
 
 __all__ = [
     "DIGEST_BYTES",
@@ -122,6 +123,8 @@ class Metadata(Struct, frozen=True, forbid_unknown_fields=True):
     closes: Moment | None = None
     #: Least number of reports by which counts and results advance; it does not change. None shows each report at once.
     release_every: ReleaseEvery | None = None
+    #: How the survey page presents the collection; it does not change.
+    presentation: Presentation | None = None
 
     def state_at(self, state: State, now: float) -> State:
         """Return the state at a time: an open collection is closed outside its dates."""

@@ -1,0 +1,90 @@
+// The words of the author around the questions of a survey: consent, sections, the end. They are text, never HTML.
+import { h } from "./dom.js"
+import { t } from "./messages.js"
+
+/** How a survey page presents a collection. @typedef {{ consent?: string, heading?: string, section?: string, required?: boolean, ending?: string }} Presentation */
+
+/** Key of the consents that were given in this tab. */
+const AGREED = "sfumato-agreed"
+
+/** Consents of this page, for browsers without storage. @type {string[]} */
+let agreed = []
+try {
+	agreed = JSON.parse(sessionStorage.getItem(AGREED) ?? "[]")
+} catch {
+	// Without storage, the page asks again when it is loaded again.
+}
+
+/** Returns how a collection is presented. @param {any} collection @returns {Presentation} */
+export const presentationOf = (collection) => collection?.presentation ?? {}
+
+/** Returns the paragraphs of an author's words, in the direction of their script. @param {string} words */
+export const paragraphs = (words, className = "lead") => words.split(/\n+/).filter(Boolean).map((line) => h("p", { class: className, dir: "auto" }, line))
+
+/** Whether the participant must still agree to the words of a collection. @param {any} collection */
+export const needsConsent = (collection) => !!presentationOf(collection).consent && !agreed.includes(String(presentationOf(collection).consent))
+
+/** Returns the content of the page that asks for consent; `then` runs after it was given. @param {any} collection @param {(content: HTMLElement[]) => void} show @param {() => void} then */
+export function consentPage(collection, show, then) {
+	const { consent = "" } = presentationOf(collection), again = () => consentPage(collection, show, then)
+	show([h("h1", {}, t("consent-title")), h("div", { class: "card", id: "consent" }, ...paragraphs(consent, ""), h("p", { class: "quiet" }, t("consent-more")),
+		h("div", { class: "actions" }, h("button", { type: "button", class: "main", id: "agree", onclick: () => {
+			agreed.push(consent)
+			try {
+				sessionStorage.setItem(AGREED, JSON.stringify(agreed))
+			} catch {
+				// The consent holds until the page is loaded again.
+			}
+			then()
+		} }, t("agree")), h("button", { type: "button", id: "disagree", onclick: () => show([h("h1", {}, t("not-agreed")), h("div", { class: "card" }, h("p", {}, t("not-agreed-more")),
+			h("div", { class: "actions" }, h("button", { type: "button", onclick: again }, t("read-again"))))]) }, t("disagree"))))])
+}
+
+/** Returns the heading and the words of the section that begins with a collection, or null. @param {any} collection */
+export function sectionOf(collection) {
+	const { heading = "", section = "" } = presentationOf(collection)
+	return heading || section ? h("div", { class: "section", id: "section" }, heading && h("p", { class: "name", dir: "auto" }, heading), ...paragraphs(section, "")) : null
+}
+
+/** Returns the words at the end of a survey, of the first collection that has some. @param {any[]} collections */
+export function endingOf(collections) {
+	const words = collections.map((one) => presentationOf(one).ending).find(Boolean)
+	return words ? h("div", { id: "ending" }, ...paragraphs(words, "")) : null
+}
+
+// -- in Studio ---------------------------------------------------------------------------------------------------------------
+
+/** Returns the presentation that a survey states for one of its questions, or nothing. Every question has the consent and the end, because each can be opened by itself.
+ * @param {{ consent: string, ending: string }} survey @param {{ heading?: string, section?: string, required?: boolean }} question @param {Record<string, any>} [more]
+ * @returns {{ presentation?: Presentation }} */
+export function statedPresentation({ consent, ending }, { heading = "", section = "", required = false }, more = {}) {
+	const words = { consent, heading, section, ending }
+	const stated = Object.fromEntries(Object.entries(words).map(([name, content]) => [name, content.trim()]).filter(([, content]) => content))
+	const presentation = { ...stated, ...(required && { required }), ...more }
+	return Object.keys(presentation).length ? { presentation } : {}
+}
+
+/** Creates the fields of a question that say where it stands in the survey. @param {any} current question @param {(id: string, label: string, input: Node, hint?: string) => HTMLElement} field @param {() => void} save */
+export function placeFields(current, field, save) {
+	const words = (/** @type {string} */ name, /** @type {any} */ attributes) => h(attributes.rows ? "textarea" : "input", { id: name, ...attributes, value: current[name] ?? "", oninput: (/** @type {any} */ event) => {
+		current[name] = event.target.value
+		save()
+	} })
+	return h("details", { open: !!(current.heading || current.section || current.required) }, h("summary", {}, "Section, required"),
+		field("heading", "Heading of a section that begins here", words("heading", { type: "text", maxlength: 200 }), "Optional. Participants see it above this question."),
+		field("section", "Introduction of the section", words("section", { rows: 2, class: "short" })),
+		h("label", { class: "choice" }, h("input", { type: "checkbox", id: "required", checked: !!current.required, onchange: (/** @type {any} */ event) => {
+			current.required = event.target.checked
+			save()
+		} }), h("span", {}, "Required", h("span", { class: "hint" }, "the page offers no “I would rather not answer”; people can still close it"))))
+}
+
+/** Creates the fields of a survey about its begin and its end. @param {any} survey @param {(id: string, label: string, input: Node, hint?: string) => HTMLElement} field @param {() => void} save */
+export function frameFields(survey, field, save) {
+	const words = (/** @type {"consent" | "ending"} */ name) => h("textarea", { id: name, rows: 3, maxlength: 20000, value: survey[name], oninput: (/** @type {any} */ event) => {
+		survey[name] = event.target.value
+		save()
+	} })
+	return [field("consent", "Consent", words("consent"), "Optional. Participants must agree to it before the first question. Nothing is drawn or sent before."),
+		field("ending", "Words at the end", words("ending"), "Optional. Participants see them after the last question.")]
+}

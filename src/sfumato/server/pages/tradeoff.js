@@ -1,0 +1,135 @@
+// The trade-off in Studio: error against the level next to error against the number of people, the error of each share, simulated
+// results, and what participants will see. All numbers come from the planner.
+import { chart, errorChart, estimateChart, frame, heatMap, label, noChart, path, stepFor } from "./charts.js"
+import { gridOf, nameOf } from "./domains.js"
+import { h, percent, s, whole } from "./dom.js"
+import { t } from "./messages.js"
+import { term } from "./terms.js"
+import { disclosureSentences, exposure, guessInWords } from "./words.js"
+
+/** @typedef {{ epsilon: string, standard_error: number | null, alike: number | null }} Level */
+/** @typedef {{ value: any, expected: number, expected_error: number, frequency: number, standard_error: number, low: number, high: number }} Share */
+
+/** Levels at which the planner predicts the error. */
+export const LEVELS = ["0.2", "0.3", "0.5", "0.7", "1", "1.5", "2", "2.5", "3", "4", "5", "6"]
+/** Maximum shares that are listed and drawn. */
+const MOST_SHOWN = 12
+
+const WORDS = {
+	level: "level ε",
+	simulated: " There are no answers yet. These results are drawn at random for the shares that you expect.",
+	noPreview: "This rule has no simulated results.",
+}
+
+/** Draws the ± of a share against the level; dashed, that of hiding everything alike. @param {{ level: number, half: number, alike: number | null }[]} points
+ * @param {{ level: number, half: number }} now @param {number} width */
+function levelChart(points, now, width) {
+	const height = Math.min(300, Math.max(220, width * 0.6)), left = 52, bottom = 44, top = 16, right = 18
+	const most = Math.min(1, now.half * 3), last = Math.max(6, now.level)
+	const x = (/** @type {number} */ v) => left + (v / last) * (width - left - right), y = (/** @type {number} */ v) => top + (1 - Math.min(v, most) / most) * (height - top - bottom)
+	const step = stepFor(most, 4), marks = Array.from({ length: Math.floor(most / step) + 1 }, (_, i) => i * step)
+	const line = (/** @type {number[][]} */ all) => all.filter(([, v]) => v <= most).map(([e, v]) => [x(e), y(v)])
+	const own = line(points.map((one) => [one.level, one.half])), other = line(points.flatMap((one) => (one.alike === null ? [] : [[one.level, one.alike]])))
+	const isLeft = now.level < last * 0.12
+	return frame(width, height, `Predicted ± of a share against the level: ${percent(Math.min(1, now.half))} at ε = ${now.level}`,
+		...marks.flatMap((v) => [
+			s("path", { d: path([[left, y(v)], [width - right, y(v)]]), class: v ? "rule" : "axis" }),
+			label(left - 8, y(v) + 4, percent(v, step < 0.01 ? 1 : 0), { "text-anchor": "end", class: "quiet" }),
+		]),
+		...[0, 1, 2, 3, 4, 5, 6].map((v) => label(x(v), height - bottom + 20, String(v), { "text-anchor": "middle", class: "quiet" })),
+		label((left + width - right) / 2, height - 4, WORDS.level, { "text-anchor": "middle" }),
+		other.length > 1 && s("path", { d: path(other), class: "other" }),
+		own.length > 1 && s("path", { d: path(own), class: "line" }),
+		s("path", { d: path([[x(now.level), y(0)], [x(now.level), y(now.half)]]), class: "rule" }),
+		s("circle", { cx: x(now.level), cy: y(now.half), r: 5, class: "dot" }),
+		label(x(now.level) + (isLeft ? 10 : -8), y(now.half) + (isLeft ? -6 : 19), percent(Math.min(1, now.half)), { "text-anchor": isLeft ? "start" : "end" }))
+}
+
+/** Returns the lowest of the levels whose ± is at most the target. @param {{ level: number, half: number }[]} points @param {number} target */
+const levelFor = (points, target) => points.find(({ half }) => half <= target)?.level
+
+/** Creates the parts of the trade-off. @param {{ expect: () => string, own: () => string, chooseExpected: (name: string) => void,
+ * stateOwn: (shares: string) => void, redraw: () => void }} actions */
+export function tradeoff(actions) {
+	const byPeople = h("div", { class: "chart", id: "curve" }), byLevel = h("div", { class: "chart", id: "level-curve" })
+	const peopleCaption = h("p", { class: "small quiet" }), levelCaption = h("p", { class: "small quiet" })
+	const comparison = h("p", { id: "alike" }), levelGoal = h("p", { id: "level-goal", "aria-live": "polite" })
+	const charts = h("div", { class: "side-by-side" },
+		h("figure", { class: "chart" }, byLevel, h("figcaption", {}, levelCaption)),
+		h("figure", { class: "chart" }, byPeople, h("figcaption", {}, peopleCaption)))
+	const shares = h("ul", { id: "shares" }), picture = h("div", { class: "chart", id: "simulated" }), note = h("p", { class: "promise", id: "simulated-note" })
+	const participants = h("div", { id: "participants" })
+
+	/** Shows the curves. @param {{ n: number, half: number, alike: number | null, level: number, levels: Level[], z: number, target: number }} known */
+	function showCurves({ n, half, alike, level, levels, z, target }) {
+		const others = levels.flatMap(({ epsilon, standard_error: error, alike: other }) => (error === null || Number(epsilon) === level ? [] : [{ level: Number(epsilon), half: z * error, alike: other === null ? null : z * other }]))
+		// Without a finite level, a reply is the answer: the level is not on the axis.
+		const isFinite = Number.isFinite(level), points = [...others, ...(isFinite ? [{ level, half, alike }] : [])].sort((a, b) => a.level - b.level)
+		const better = alike !== null && alike > half * 1.001
+		chart(byPeople, (width) => errorChart({ n, tv: half, classical: better ? alike : null }, width))
+		if (isFinite) chart(byLevel, (width) => levelChart(better ? points : points.map((one) => ({ ...one, alike: null })), { level, half }, width))
+		else noChart(byLevel)
+		const dashed = better ? " Dashed: every value hidden alike." : ""
+		peopleCaption.replaceChildren(term("interval", "± of a share"), ` against the number of people, at ε = ${isFinite ? Number(level.toPrecision(3)) : "∞"}.${dashed}`)
+		levelCaption.replaceChildren(...(isFinite ? ["± of a share against the ", term("level", "level"), `, with ${whole(n)} people. A lower level hides more.${dashed}`] : []))
+		comparison.replaceChildren(...(better && alike !== null ? [term("alike", "Hiding everything alike"), ` would give ± ${percent(Math.min(1, alike))} instead of ± ${percent(Math.min(1, half))}, or need ${Number(((alike / half) ** 2).toPrecision(2))} times as many people.`] : []))
+		const enough = levelFor(points, target)
+		levelGoal.textContent = !(target > 0) ? "" : enough === undefined ? `With ${whole(n)} people, no level up to 6 gives ± ${percent(target)}.` : `With ${whole(n)} people, the level ε = ${Number(enough.toPrecision(3))} gives ± ${percent(target)} or less.`
+	}
+
+	/** Shows the expected shares and the simulated results. @param {{ quantile: number, rows: Share[] } | null} preview @param {any} domain @param {boolean} marks */
+	function showPreview(preview, domain, marks) {
+		shares.replaceChildren()
+		if (!preview) {
+			note.textContent = WORDS.noPreview
+			return noChart(picture)
+		}
+		const { quantile: z } = preview, rows = marks ? preview.rows.filter(({ value }) => String(value).endsWith("=yes")) : preview.rows
+		const names = rows.map(({ value }) => (marks ? String(value).replace(/=yes$/, "") : nameOf(value, domain)))
+		const places = [...rows.keys()].sort((a, b) => rows[b].expected - rows[a].expected || a - b).slice(0, MOST_SHOWN)
+		shares.replaceChildren(...places.map((i) => h("li", {}, h("bdi", {}, names[i]), `: ${percent(rows[i].expected)} ± `, h("strong", {}, percent(z * rows[i].expected_error)),
+			z * rows[i].expected_error > rows[i].expected && h("span", { class: "quiet" }, " (too few people to tell it from 0)"))),
+		...(rows.length > MOST_SHOWN ? [h("li", { class: "quiet" }, `and ${whole(rows.length - MOST_SHOWN)} more values`)] : []))
+		note.replaceChildren(term("simulated", "Simulated results."), WORDS.simulated)
+		const grid = marks ? null : gridOf(domain), most = Math.max(0.01, ...rows.map(({ frequency }) => Math.min(1, frequency)))
+		if (grid) chart(picture, (width) => heatMap(rows, grid, names, z, width, most))
+		else chart(picture, (width) => estimateChart([{ name: "simulated", rows }], names, places, z, width))
+	}
+
+	/** Shows the survey page as participants will see it, without its controls. @param {{ title: string, description: string, names: string[], checked: any, before: number, guess: number, chance: number }} known */
+	function showParticipants({ title, description, names, checked, before, guess, chance }) {
+		const [start, bound, rest] = guessInWords({ guess, chance }), exposed = exposure({ guess, chance })
+		participants.replaceChildren(h("div", { class: "page-preview" }, h("p", { class: "title", dir: "auto" }, title || "Your question"), description && h("p", { class: "lead", dir: "auto" }, description),
+			h("ul", { class: "plain-list" }, ...names.slice(0, 6).map((name) => h("li", { dir: "auto" }, name)), names.length > 6 && h("li", { class: "quiet" }, `and ${whole(names.length - 6)} more`)),
+			h("div", { class: "promise" }, h("p", {}, t(`exposed${exposed && `-${exposed}`}`)),
+				h("p", {}, start, h("strong", {}, bound), rest),
+				h("ul", {}, ...disclosureSentences({ ...checked, before }).map(([a, b, c]) => h("li", {}, a, b && h("strong", {}, b), c))))))
+	}
+
+	/** Removes everything that depends on a plan. */
+	function clear() {
+		for (const place of [byPeople, byLevel, picture]) noChart(place)
+		for (const place of [peopleCaption, levelCaption, comparison, levelGoal, shares, note, participants]) place.replaceChildren()
+	}
+
+	/** Creates the choice of the expected shares. */
+	const expecting = () => h("div", { class: "row" }, h("div", { class: "field" }, h("label", { for: "expected" }, "Which shares do you expect?"), h("select", { id: "expected", onchange: (/** @type {any} */ event) => actions.chooseExpected(event.target.value) },
+		...[["zipf", "the first values are the most frequent"], ["uniform", "all values are equally frequent"], ["own", "these:"]].map(([name, words]) => h("option", { value: name, selected: actions.expect() === name }, words)))),
+	actions.expect() === "own" && h("div", { class: "field" }, h("label", { for: "own-shares" }, "Shares in %, separated by spaces", h("span", { class: "hint" }, "In the order of the values. The values that you leave out share the rest.")),
+		h("input", { type: "text", id: "own-shares", inputmode: "decimal", value: actions.own(), oninput: (/** @type {any} */ event) => actions.stateOwn(event.target.value) })))
+	const outlook = () => [expecting(), h("div", { class: "side-by-side" },
+		h("div", {}, h("p", {}, "What you will report, with 95% intervals:"), shares), h("div", {}, note, picture,
+			h("div", { class: "actions" }, h("button", { type: "button", class: "plain", id: "draw-again", onclick: actions.redraw }, "Simulate again"))))]
+	return { charts, comparison, levelGoal, outlook, participants, showCurves, showPreview, showParticipants, clear }
+}
+
+/** Returns the expected distribution for a request: a name, or the stated shares, completed and scaled to 1. @param {string} expect @param {string} own
+ * @param {any[]} labels @param {number} options number of options of a multiple choice, whose shares are independent; else 0 */
+export function expectedShares(expect, own, labels, options) {
+	if (expect !== "own") return options ? "uniform" : expect
+	const stated = own.split(/[\s;%]+/).filter(Boolean).map((one) => Math.min(100, Math.max(0, Number(one.replace(",", "."))))).map((one) => (Number.isFinite(one) ? one / 100 : 0))
+	if (options) return labels.map((label) => label.reduce((/** @type {number} */ all, /** @type {string} */ mark, /** @type {number} */ i) => all * (mark === "yes" ? stated[i] ?? 0.5 : 1 - (stated[i] ?? 0.5)), 1))
+	const sum = stated.slice(0, labels.length).reduce((a, b) => a + b, 0), rest = Math.max(0, labels.length - stated.length)
+	const all = labels.map((_, i) => stated[i] ?? Math.max(0, 1 - sum) / rest), total = all.reduce((a, b) => a + b, 0)
+	return total > 0 ? all.map((one) => one / total) : "uniform"
+}

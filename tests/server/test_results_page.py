@@ -1,0 +1,333 @@
+"""The results page: many questions, options in the address, groups, days, frames of other sites, downloads."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.device import privatize_indices
+from support.browsing import DESKTOP, ILLNESSES, PHONE, People, high_low, opened, read
+from support.collectors import Served, served
+from support.components import chromium
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.component
+
+STRONG = {"kind": "uniform", "epsilon": "4"}
+NO_OVERFLOW = "document.documentElement.scrollWidth <= innerWidth"
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(f"sqlite:///{tmp_path_factory.mktemp('collector')}/collect.db") as collector:
+        yield collector
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def people(browser: Browser, collector: Served) -> Iterator[People]:
+    visitors = People(browser, collector)
+    yield visitors
+    for context in visitors.contexts:
+        context.close()
+    assert visitors.faults == []
+
+
+def fill(collector: Served, name: str, indices: Any, batch: str = "all-its-reports") -> None:
+    """Send reports of these values, by their indices."""
+    mechanism = sf.mechanism_from_spec(read(collector, name)["mechanism"])
+    reports = privatize_indices(mechanism, np.asarray(indices), sf.InsecureSeeded(1))
+    assert collector.send(name, mechanism, reports, batch).status == 200
+
+
+def saved(page: Page, button: str) -> str:
+    """Return the content of the file that a button saves."""
+    with page.expect_download() as download:
+        page.click(f"button:text-is('{button}')")
+    return str(download.value.path().read_text(encoding="utf-8"))
+
+
+def with_token(page: Page, collector: Served, path: str) -> None:
+    """Open a page with the admin token in its tab."""
+    page.goto(f"{collector.url}/docs")
+    page.evaluate("token => sessionStorage.setItem('sfumato-admin-token', token)", collector.admin)
+    page.goto(f"{collector.url}{path}")
+
+
+def test_a_survey_of_many_questions_is_on_one_page(people: People, collector: Served) -> None:
+    """More questions than a browser opens connections for: streams would block the page."""
+    many = 12
+    names = [high_low(collector, f"Question {number + 1}?", listed=False) for number in range(many)]
+    fill(collector, names[0], [0, 1, 2, 3] * 50)
+    fill(collector, names[-1], [0] * 60)
+    page = people(PHONE)
+    page.goto(f"{collector.url}/c/{names[0]}/results?then={','.join(names[1:])}&sort=label#question-{many}")
+    page.wait_for_selector(f"#reports-{many}:text-is('60')")
+    page.wait_for_selector("#reports:text-is('200')")
+    page.wait_for_function("n => document.querySelectorAll('.live.on').length === n", arg=many)
+    assert page.evaluate(NO_OVERFLOW)
+    # The jumps are a list that opens by keyboard, and each question leads back to it.
+    page.focus("#questions summary")
+    page.keyboard.press("Enter")
+    assert page.locator("#questions a").all_inner_texts() == [f"Question {number + 1}?" for number in range(many)]
+    page.click("#questions >> text=Question 12?")
+    assert page.evaluate("location.hash") == f"#question-{many}"
+    page.click(f"#question-{many} >> text=Back to the list of questions")
+    # An option holds for all questions and is in the link.
+    page.click("#question-1 summary:text-is('Method of estimation')")
+    page.select_option("#level", "0.99")
+    page.wait_for_selector(f"#table-{many} caption:has-text('99% intervals')")
+    page.click("#question-1 summary:text-is('What do the intervals mean?')")  # the explanation is one click away
+    page.wait_for_selector("text=99% of the intervals of a value would contain its true share >> visible=true")
+    page.wait_for_selector("#table caption:has-text('99% intervals')")
+    assert page.input_value(f"#level-{many}") == "0.99"
+    assert "level=0.99" in page.input_value("#permalink input")
+    assert page.locator("#table tbody th").all_inner_texts()[0].startswith("cancer")
+    # One question is one page, without jumps.
+    page.goto(f"{collector.url}/c/{names[0]}/results")
+    page.wait_for_selector("#table tbody")
+    assert page.locator("#questions").count() == 0
+    assert page.title() == "Question 1?: results"
+
+
+def test_a_link_holds_order_filter_method_and_level(people: People, collector: Served) -> None:
+    values = ["value 10", "value 9", "<b>other</b>", "value 100"]
+    name = opened(collector, "In which order?", {"values": values}, STRONG, listed=False)
+    fill(collector, name, [0] * 100 + [1] * 300 + [2] * 500 + [3] * 700)
+    page = people(DESKTOP)
+    page.goto(f"{collector.url}/c/{name}/results")
+
+    def order() -> list[str]:
+        page.wait_for_selector("#table tbody")
+        texts = page.locator("#table tbody th").all_text_contents()
+        drawn = page.locator("#chart svg text").all_text_contents()
+        assert [text for text in drawn if text in values] == texts  # the chart has the same order
+        return texts
+
+    assert order() == values
+    page.select_option("#sort", "label")
+    assert order() == ["<b>other</b>", "value 9", "value 10", "value 100"]
+    page.select_option("#sort", "share")
+    assert order() == ["value 100", "<b>other</b>", "value 9", "value 10"]
+    page.fill("#filter", "VALUE")
+    page.wait_for_selector("#table caption:has-text('3 of 4 values match')")
+    page.click("text=Method of estimation")
+    page.select_option("#method", "mle")
+    page.wait_for_selector("#table caption:has-text('maximum likelihood')")
+    link = page.input_value("#permalink input")
+    again = people(PHONE, "dark")
+    again.goto(link)
+    again.wait_for_selector("#table caption:has-text('maximum likelihood')")
+    assert again.locator("#table tbody th").all_text_contents() == ["value 100", "value 9", "value 10"]
+    assert again.input_value("#filter") == "VALUE"
+    assert again.evaluate(NO_OVERFLOW)
+    again.fill("#filter", "no such value")
+    again.wait_for_selector("text=No value has this name.")
+    again.wait_for_selector("#chart svg", state="detached")
+    # Every file says what it shows. The picture is tested with the maps.
+    rows = list(csv.DictReader(io.StringIO(saved(page, "CSV"))))
+    assert {(row["title"], row["reports"], row["method"], row["level"]) for row in rows} == {
+        ("In which order?", "1600", "mle", "0.95")
+    }
+    assert all(row["date"].startswith("20") for row in rows)
+    svg = saved(page, "SVG of the chart")
+    assert "In which order?: 1,600 answers" in svg
+    assert "95% intervals, maximum likelihood estimate, 20" in svg
+    assert "<b>" not in svg
+
+
+def test_answers_to_a_question_are_saved_with_method_and_date(people: People, collector: Served) -> None:
+    name = opened(collector, "How many?", {"size": 4}, STRONG, question="mean", listed=False)
+    fill(collector, name, [0, 1, 1, 3] * 100)
+    page = people(DESKTOP)
+    page.goto(f"{collector.url}/c/{name}/results")
+    page.wait_for_selector("#reports:text-is('400')")
+    (row,) = csv.DictReader(io.StringIO(saved(page, "CSV")))
+    assert (row["title"], row["reports"], row["method"], row["level"]) == ("How many?", "400", "unbiased", "0.95")
+    assert row["date"].startswith("20")
+
+
+def test_any_number_of_groups_is_compared(people: People, collector: Served) -> None:
+    """Five groups: their shares side by side, and differences with intervals that hold together."""
+    names = [opened(collector, f"Region {number}", {"values": ILLNESSES}, STRONG) for number in range(1, 6)]
+    for number, name in enumerate(names):
+        fill(collector, name, [0] * 300 + [1] * (100 + 300 * (number == 4)) + [2] * 200)
+    page = people(PHONE)
+    page.goto(f"{collector.url}/c/{names[0]}/results")
+    page.wait_for_selector("#compare:visible")
+    assert page.locator("section[aria-label='Differences between groups']").count() == 0
+    for number in range(2, 6):
+        page.check(f"#compare label:has-text('Region {number}') input")
+    page.click("button:text-is('Compare')")
+    page.wait_for_selector("#differences tbody tr")
+    assert page.inner_text("h1") == "Region 1, and 4 other groups"
+    assert page.inner_text("#reports") == "3,300"
+    assert page.locator("#chart .number-of-group").all_text_contents()[:5] == list("12345")
+    heads = page.locator("#table thead th.group").all_inner_texts()
+    assert [head.split("\n")[0] for head in heads] == [f"{number}. Region {number}" for number in range(1, 6)]
+    assert heads[4].endswith("900 answers")
+    path = f"/v1/collections/{names[0]}/comparison?with={','.join(names[1:])}"
+    rows = collector.ask("GET", path).json["rows"]
+    clear = sum(row["low"] > 0 or row["high"] < 0 for row in rows)
+    assert 0 < clear < len(rows) == 16
+    page.wait_for_selector(f"text={clear} of 16 differences are clear")
+    flu = "#differences tr:has(th:has-text('flu')):has(th:has-text('5. Region 5 − 1. Region 1'))"
+    assert page.inner_text(f"{flu} td:last-child") == "higher"
+    assert page.evaluate(NO_OVERFLOW)
+    page.select_option("#against", "pairs")
+    page.wait_for_selector("#differences caption:has-text('Every two groups')")
+    assert page.locator("#differences tbody tr").count() == 40
+    page.fill("#filter", "flu")
+    page.wait_for_function("() => document.querySelectorAll('#differences tbody tr').length === 10")
+    assert "against=pairs" in page.url
+    assert page.is_checked("#compare label:has-text('Region 3') input")
+    table = list(csv.DictReader(io.StringIO(saved(page, "CSV of the differences"))))
+    assert len(table) == 40
+    assert (table[0]["group"], table[0]["minus"], table[0]["reports"]) == ("Region 1", "Region 2", "600")
+    assert {row["method"] for row in table} == {"unbiased"}
+
+
+def test_owners_see_answers_per_day_and_others_do_not(people: People, collector: Served) -> None:
+    name = high_low(collector, "On which day?", keep_days=30)
+    fill(collector, name, [0, 1] * 20)
+    fill(collector, name, [2] * 5, "later-reports")
+    stranger = people(DESKTOP)
+    stranger.goto(f"{collector.url}/c/{name}/results")
+    stranger.wait_for_selector("#table tbody")
+    assert stranger.locator("#days").is_hidden()
+    assert collector.ask("GET", f"/v1/collections/{name}/days").reason == "unauthorized"
+    page = people(PHONE)
+    with_token(page, collector, f"/c/{name}/results")
+    page.wait_for_selector("#days svg .day")
+    (day,) = collector.as_admin("GET", f"/v1/collections/{name}/days").json["days"]
+    assert page.locator("#days svg .day title").text_content() == f"{day['day']}: 45 answers"
+    assert "Only owners see this" in page.inner_text("#days")
+    page.focus("#days summary")
+    page.keyboard.press("Enter")
+    assert page.inner_text("#days tbody tr").split() == [day["day"], "45"]
+    assert page.evaluate(NO_OVERFLOW)
+    (row,) = csv.DictReader(io.StringIO(saved(page, "CSV of the days")))
+    assert (row["title"], row["day"], row["answers"]) == ("On which day?", day["day"], "45")
+
+
+@contextmanager
+def other_site(address: str) -> Iterator[str]:
+    """Serve a page of another origin with a frame."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            icon = "<link rel=icon href='data:,'>"
+            self.wfile.write(f"<!doctype html>{icon}<iframe src='{address}' width=390 height=480></iframe>".encode())
+
+        def log_message(self, *arguments: Any) -> None:
+            """Write nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_other_sites_show_public_results_in_a_frame(people: People, collector: Served) -> None:
+    title = 'A "quoted" <question>?'
+    name, hidden = high_low(collector, title, listed=False), high_low(collector, results="admin", listed=False)
+    fill(collector, name, [0] * 500 + [1] * 200)
+    page = people(DESKTOP)
+    page.goto(f"{collector.url}/c/{name}/results")
+    page.wait_for_selector("#table tbody")
+    page.click("text=Method of estimation")
+    page.select_option("#level", "0.9")
+    code = page.input_value("#embed input")
+    assert code.startswith(f'<iframe src="{collector.url}/c/{name}/embed?level=0.9" ')
+    assert 'title="Results: A &quot;quoted&quot; &lt;question&gt;?"' in code
+
+    tokens: list[str | None] = []
+    with other_site(f"{collector.url}/c/{name}/embed?level=0.9&sort=label") as address:
+        site = people(DESKTOP)
+        site.on("request", lambda request: tokens.append(request.headers.get("authorization")))
+        site.goto(address)
+        frame = site.frame_locator("iframe")
+        frame.locator("svg .bar").first.wait_for()
+        assert frame.locator("h1").inner_text() == title
+        about = frame.locator("#about").inner_text()
+        assert about.startswith("700 answers, 90% intervals, unbiased estimate, 20")
+        assert frame.locator("button, input, form, select").count() == 0
+    with other_site(f"{collector.url}/c/{name}/results") as address:
+        with site.expect_console_message(lambda message: "frame-ancestors 'none'" in message.text):
+            site.goto(address)
+        assert site.frame_locator("iframe").locator("main").count() == 0
+    people.faults = [fault for fault in people.faults if not re.search("a request to|frame-ancestors", fault)]
+
+    # The page uses no token, even if the tab has one, and shows no hidden results.
+    own = people(PHONE, "dark")
+    own.on("request", lambda request: tokens.append(request.headers.get("authorization")))
+    with_token(own, collector, f"/c/{hidden}/embed")
+    own.wait_for_selector("text=The results of this survey are not public.")
+    own.goto(f"{collector.url}/c/{name}/embed")
+    own.wait_for_selector("svg .bar")
+    assert own.evaluate(NO_OVERFLOW)
+    assert set(tokens) == {None}
+
+
+def test_only_the_embedded_page_may_be_in_a_frame(collector: Served) -> None:
+    name, hidden = high_low(collector, listed=False), high_low(collector, results="admin", listed=False)
+
+    def policy(path: str) -> str:
+        return str(collector.ask("GET", path).headers["content-security-policy"])
+
+    embedded = policy(f"/c/{name}/embed")
+    assert "frame-ancestors *" in embedded
+    assert "default-src 'none'" in embedded
+    assert "form-action 'none'" in embedded
+    assert "unsafe" not in embedded
+    others = (
+        f"/c/{hidden}/embed",
+        f"/c/{name}/results",
+        f"/c/{name}",
+        "/",
+        "/studio",
+        "/surveys",
+        "/static/embed.html",
+    )
+    for path in others:
+        assert "frame-ancestors 'none'" in policy(path), path
+    assert "frame-ancestors 'none'" in policy(f"/v1/collections/{name}/estimate")
+    assert collector.ask("GET", "/c/aaaaaaaaaaaaaaaa/embed").reason == "not-found"
+
+
+def test_a_survey_that_closes_is_no_longer_live(people: People, collector: Served) -> None:
+    name = high_low(collector, "Until when?", listed=False)
+    page = people(DESKTOP)
+    page.goto(f"{collector.url}/c/{name}/results")
+    page.wait_for_selector(".live.on:text-is('live')")
+    assert collector.as_admin("PATCH", f"/v1/collections/{name}", {"state": "closed"}).status == 200
+    page.evaluate("dispatchEvent(new Event('focus'))")
+    page.wait_for_selector(".live:not(.on):has-text('closed: no more answers are accepted')")
+    later = high_low(collector, "Not yet?", listed=False, opens=4_000_000_000)
+    page.goto(f"{collector.url}/c/{later}/results")
+    page.wait_for_selector(".live:not(.on):text-is('not open yet')")

@@ -1,0 +1,194 @@
+"""Studio shows the trade-off: error by level and people, the ± of each share, simulated results, a preview."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from support import ROOT
+from support.browsing import DESKTOP, ILLNESSES, PHONE, People, enter_studio, planned
+from support.collectors import Served, served
+from support.components import chromium
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.component
+
+PAGES = ROOT / "src" / "sfumato" / "server" / "pages"
+SHARES = [0.6, 0.35, 0.03, 0.02]
+HARD = ["مرحبا بالعالم", "😀" * 40, "<b>bold</b>", "https://example.org/" + "a" * 300, "none"]
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(f"sqlite:///{tmp_path_factory.mktemp('collector')}/collect.db") as collector:
+        yield collector
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def people(browser: Browser, collector: Served) -> Iterator[People]:
+    visitors = People(browser, collector)
+    yield visitors
+    for context in visitors.contexts:
+        context.close()
+    assert visitors.faults == []
+
+
+def overflow(page: Page) -> int:
+    return int(page.evaluate("document.documentElement.scrollWidth - innerWidth"))
+
+
+def policy_at(epsilon: Any) -> sf.Policy:
+    return sf.HighLow(sf.Domain(ILLNESSES), ["hiv", "cancer"], epsilon=epsilon)
+
+
+def test_a_plan_has_errors_by_level_and_a_simulated_survey(collector: Served) -> None:
+    """A simulated share is within 6 standard errors of the expected one, which fails with probability below 1e-7."""
+    body = {"policy": policy_at(1).to_dict(), "n": 5000, "levels": ["0.5", "1", "2"], "expected": SHARES}
+    response = collector.as_admin("POST", "/v1/plan", body).json
+    assert [row["epsilon"] for row in response["levels"]] == ["0.5", "1", "2"]
+    for row in response["levels"]:
+        direct = sf.plan(policy_at(row["epsilon"]), 5000)
+        assert row["standard_error"] == pytest.approx(direct.standard_error(direct.best), rel=1e-3)
+        assert row["standard_error"] < row["alike"]
+    mechanism = sf.design(policy_at(1), 5000)
+    exact = [math.sqrt(v / 5000) for v in mechanism.estimator.variances(np.array(SHARES))]
+    rows = response["preview"]["rows"]
+    assert [row["expected"] for row in rows] == SHARES
+    assert [row["expected_error"] for row in rows] == pytest.approx(exact)
+    assert all(abs(row["frequency"] - row["expected"]) < 6 * row["expected_error"] for row in rows)
+    assert collector.as_admin("POST", "/v1/plan", body).json == response
+    other = collector.as_admin("POST", "/v1/plan", body | {"draw": 1}).json["preview"]["rows"]
+    assert [row["frequency"] for row in other] != [row["frequency"] for row in rows]
+    without = collector.as_admin("POST", "/v1/plan", {"policy": policy_at(1).to_dict(), "n": 5000}).json
+    assert (without["levels"], without["preview"]) == ([], None)
+    for wrong in ({"levels": ["1"] * 25}, {"expected": "often"}, {"expected": [1.0]}, {"draw": -1}):
+        assert collector.as_admin("POST", "/v1/plan", body | wrong).reason == "invalid"
+
+
+def test_studio_shows_the_trade_off(people: People, collector: Served) -> None:
+    page = people(DESKTOP)
+    enter_studio(page, collector)
+    page.fill("#title", "Which of these?")
+    page.fill("#values", "\n".join(ILLNESSES))
+    page.check("input[name=one-of-keep][value=high-low]")
+    for value in ("hiv", "cancer"):
+        page.click(f".cell:has-text('{value}')")
+    planned(page, 5000)
+    # By keyboard: the expected shares, then another simulated survey.
+    page.focus("#expected")
+    page.keyboard.press("End")
+    page.wait_for_selector("#own-shares")
+    assert page.evaluate("document.activeElement.id") == "expected"
+    page.keyboard.press("Tab")
+    page.keyboard.type("60 35 3")
+    half = 1.96 * math.sqrt(sf.design(policy_at(1), 5000).estimator.variances(np.array(SHARES))[2] / 5000)
+    page.wait_for_selector(f"#shares li:has-text('hiv: 3.0% ± {100 * half:.1f}%')")
+    assert "Simulated" in page.inner_text("#simulated-note")
+    drawn = page.inner_html("#simulated")
+    page.focus("#draw-again")
+    page.keyboard.press("Enter")
+    page.wait_for_function("before => document.querySelector('#simulated').innerHTML !== before", arg=drawn)
+    assert page.evaluate("document.activeElement.id") == "draw-again"
+
+    for chart in ("#curve", "#level-curve"):
+        assert page.locator(f"{chart} .dot").count() == 1
+        assert page.locator(f"{chart} path.other").count() == 1
+    level, number = (page.locator(f"{one} svg").bounding_box() for one in ("#level-curve", "#curve"))
+    assert level is not None
+    assert number is not None
+    assert level["y"] == pytest.approx(number["y"], abs=2)
+    assert level["x"] + level["width"] <= number["x"]
+    # Each technical term appears by hover, by keyboard and by touch, and Escape closes it.
+    words = page.locator("#alike button.term")
+    note = page.locator("#alike .note")
+    words.hover()
+    note.wait_for(state="visible")
+    page.mouse.move(0, 0)
+    note.wait_for(state="hidden")
+    words.focus()
+    assert "classical local differential privacy" in note.inner_text()
+    assert words.get_attribute("aria-expanded") == "true"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.getAttribute('href')") == "/guide#alike"
+    page.keyboard.press("Escape")
+    note.wait_for(state="hidden")
+    assert page.evaluate("document.activeElement.textContent") == "Hiding everything alike"
+    page.fill("#target", "0.0001")
+    page.wait_for_selector("#level-goal:has-text('no level up to 6')")
+    page.fill("#target", "10")
+    page.wait_for_selector("#level-goal:has-text('gives ± 10.0% or less')")
+    plan = sf.plan(policy_at(1), 5000)
+    page.click("text=Compare all randomizers")
+    assert page.locator("#plan-table tbody th").count() == len(plan.rows)
+    halves = [f"{100 * min(1, 1.96 * plan.standard_error(row)):.1f}%" for row in plan.rows]
+    assert page.locator("#plan-table td:nth-child(2)").all_inner_texts() == halves
+    participants = page.inner_text("#participants")
+    assert "Which of these?" in participants
+    assert "from 10% to at most 23.2%" in participants
+    assert page.locator("#participants input, #participants button").count() == 0
+
+
+def test_hard_labels_and_large_domains_fit_a_phone_in_studio(people: People, collector: Served) -> None:
+    page = people(PHONE)
+    enter_studio(page, collector)
+    page.fill("#title", "<i>" + "Question" * 20)
+    page.fill("#values", "\n".join(HARD))
+    page.wait_for_selector("#participants:has-text('<b>bold</b>')")
+    page.wait_for_selector("#simulated svg")
+    assert page.locator("#participants b, #participants i, #shares b").count() == 0
+    assert overflow(page) <= 0
+    # Chromium needs long to type 2,000 lines, so they are set at once.
+    page.evaluate(
+        """lines => {
+            const field = document.querySelector("#values")
+            field.value = lines.join("\\n")
+            field.dispatchEvent(new Event("input", { bubbles: true }))
+        }""",
+        [f"value {i}" for i in range(2000)],
+    )
+    page.wait_for_selector("#shares:has-text('and 1,988 more values')")
+    assert overflow(page) <= 0
+    page.check("input[name=one-of-kind][value=grid]")
+    page.fill("#rows", "40")
+    page.fill("#columns", "40")
+    page.wait_for_selector("#simulated .patch >> nth=1599", state="attached")
+    assert overflow(page) <= 0
+    page.check("input[name=one-of-kind][value=marks]")
+    page.fill("#values", "flu\nmeasles\ncold")
+    page.wait_for_selector("#shares li:has-text('measles: 50.0%')")
+    assert overflow(page) <= 0
+
+
+def test_the_guide_defines_the_terms_of_studio_as_the_glossary(people: People, collector: Served) -> None:
+    glossary = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    page = people(PHONE)
+    page.goto(f"{collector.url}/guide")
+    sections = page.locator("main section")
+    linked = set(
+        re.findall(r"^\t(\w+): \"Technical term", (PAGES / "terms.js").read_text(encoding="utf-8"), flags=re.M)
+    )
+    assert linked == set(sections.evaluate_all("all => all.map((one) => one.id)"))
+    for section in sections.all():
+        entry = glossary.partition(f"## {section.locator('strong').first.inner_text()}\n\n")[2].partition("\n\n")[0]
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", " ".join(entry.split())).replace("`", "")
+        definition, _, source = plain.partition(" See ")
+        assert section.locator(".definition").inner_text() == definition
+        file = section.locator("code").last.inner_text()
+        assert (ROOT / "docs" / file).is_file()
+        assert f"({file})" in entry
+        assert source.rstrip(".") in section.inner_text()
+    assert overflow(page) <= 0
