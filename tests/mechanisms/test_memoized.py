@@ -25,6 +25,7 @@ from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 from sfumato.testing import MechanismContract, check_law
+from support import ROOT
 
 R = sf.Domain.range
 ILLNESSES = sf.Domain(["none", "flu", "hiv", "cancer"])
@@ -349,6 +350,44 @@ def test_buckets_limit_the_level_of_all_changes() -> None:
         LocalHashing(domain, 1, buckets=4)
     with pytest.raises(InvalidInput, match="at least two values"):
         LocalHashing(R(1), 1)
+
+
+def hashed_law(mechanism: MemoizedMechanism, reports: tuple[int, ...], values: tuple[int, ...]) -> Fraction:
+    """The joint law of reports about a history: one hash function, and one independent answer per bucket."""
+    single, permanent = mechanism.single, mechanism.permanent
+    assert isinstance(single, LocalHashing)
+    total = Fraction(0)
+    for function in range(single.hashes):
+        likelihood = Fraction(1, single.hashes)
+        for bucket in {single.bucket(function, x) for x in values}:
+            waves = [t for t, x in enumerate(values) if single.bucket(function, x) == bucket]
+            answers = range(function * single.buckets, (function + 1) * single.buckets)
+            likelihood *= sum(
+                permanent.probability(z, values[waves[0]])
+                * single.hashes
+                * math.prod(mechanism.instantaneous.probability(reports[t], z) for t in waves)
+                for z in answers
+            )
+        total += likelihood
+    return total
+
+
+def test_the_level_of_buckets_compares_people_whose_buckets_change_at_the_same_times() -> None:
+    domain = R(4)
+    single, policies = LocalHashing(domain, 1, buckets=2), (sf.Uniform(domain, 1), sf.Uniform(domain, 2))
+    mechanism = MemoizedMechanism.for_policies(single, *policies)
+    level = float(mechanism.lifetime_policy().epsilon)  # type: ignore[attr-defined]
+    assert level == 4
+    histories = [(x, x, y, y) for x, y in itertools.permutations(range(4), 2)]
+    laws = [hashed_law(mechanism, (2, 2, 3, 3), values) for values in histories]
+    # Under the hash function of these reports, values 0 and 1 have different buckets, and 0 and 2 the same one.
+    ratio = laws[histories.index((0, 0, 1, 1))] / laws[histories.index((0, 0, 2, 2))]
+    assert math.log(ratio) == pytest.approx(4.9133, abs=1e-4)
+    assert "up to e^4.91" in (ROOT / "docs" / "proofs" / "local-hashing.md").read_text(encoding="utf-8")
+    # Values that differ from each other in the same way share their buckets' times under every hash function.
+    for reports in itertools.product((2, 3), repeat=4):
+        alike = [hashed_law(mechanism, reports, (x, x, x ^ 1, x ^ 1)) for x in range(4)]
+        assert mechanism.lifetime_policy().allows(alike)
 
 
 class TestLocalHashing(MechanismContract):

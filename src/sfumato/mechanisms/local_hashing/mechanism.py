@@ -30,8 +30,9 @@ class LocalHashing(MixtureMechanism):
     with probability γ, and otherwise a uniform bucket. The set of a report is the values in its bucket.
 
     In a :class:`MemoizedMechanism`, a person keeps one hash function, and has at most one permanent answer per bucket.
-    However often the value changes, all reports then obey g times the lifetime level. For a single report,
-    :class:`CyclicDesign` has shorter reports and about the same error.
+    However often the value changes, these answers together obey g times the lifetime level, for people whose buckets
+    change at the same times (see :meth:`MemoizedMechanism.lifetime_policy`). For a single report, :class:`CyclicDesign`
+    has shorter reports and about the same error.
 
     Parameters
     ----------

@@ -396,8 +396,9 @@ class MemoizedMechanism(Mechanism):
         -------
         Policy
             The lifetime policy, composed with itself once per further permanent answer. It compares people whose
-            values change, and return to earlier values, at the same times; with ``refresh_every``, it compares all
-            people.
+            values change, and return to earlier values, at the same times. With :class:`LocalHashing`, their *buckets*
+            must change and return at the same times, which depends on the hash function. With ``refresh_every``, it
+            compares all people.
 
         Raises
         ------
