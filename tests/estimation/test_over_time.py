@@ -412,3 +412,56 @@ def test_reports_that_do_not_distinguish_values_are_rejected() -> None:
     )
     with pytest.raises(InvalidInput, match="distinguish all values"):
         sf.estimate_waves(table, {1: sf.aggregate(table, [0, 1])})
+
+
+# -- devices that report about earlier values --------------------------------------------------------------------------
+
+
+def waves_of(mechanism: Any, waves: int, **options: Any) -> sf.WaveEstimates:
+    values = ["none", "flu", "hiv"] * 40
+    counts = {
+        wave: sf.aggregate(mechanism, sf.privatize(mechanism, values, sf.InsecureSeeded(wave))) for wave in range(waves)
+    }
+    return sf.estimate_waves(mechanism, counts, overlap=1, **options)
+
+
+@pytest.mark.parametrize(
+    ("settings", "rate", "biases"),
+    [
+        ({}, 0.1, [0, 0, 0, 0, 0]),
+        ({"max_changes": 2}, 0.1, [0, 0, 0, 0, 0]),  # one answer per value
+        ({"max_changes": 1}, 0.1, [0, 0, 0.1, 0.15, 0.2]),
+        ({"max_changes": 1}, None, [0, 0, 1, 1, 1]),
+        ({"max_changes": 0}, 0.1, [0, 0.1, 0.2, 0.3, 0.4]),
+        ({"refresh_every": 2}, 0.1, [0, 0.1, 0, 0.1, 0]),
+        ({"refresh_every": 2, "max_changes": 1}, 0.1, [0, 0.1, 0, 0.1, 0.2]),
+    ],
+)
+def test_the_bias_of_exhausted_memories_is_reported(
+    settings: dict[str, Any], rate: float | None, biases: list[float]
+) -> None:
+    mechanism: Any = sf.design(sf.Uniform(DOMAIN, 1), lifetime=sf.Uniform(DOMAIN, 2), **settings)
+    result = waves_of(mechanism, 5, change_rate=rate)
+    assert result.greatest_biases == pytest.approx(biases)
+    assert bool(result.warnings) == any(biases)
+    assert all(warning in str(result) for warning in result.warnings)
+    # Every history with at most this share of changes has a smaller bias, also if the same people always change.
+    random = np.random.default_rng(4)
+    for _ in range(20):
+        people = 200
+        true = np.repeat(random.integers(3, size=(people, 1)), 5, axis=1)
+        for wave in range(1, 5):
+            changing = np.arange(people) < (people if rate is None else round(rate * people))
+            true[changing, wave:] = random.integers(3, size=(int(changing.sum()), 1))
+        stale = (mechanism.effective_values(true) != true).mean(axis=0)
+        assert (stale <= result.greatest_biases + 1e-12).all()
+
+
+def test_the_warning_about_the_bias_names_the_wave_and_the_share() -> None:
+    mechanism = sf.design(sf.Uniform(DOMAIN, 1), lifetime=sf.Uniform(DOMAIN, 2), max_changes=1)
+    (warning,) = waves_of(mechanism, 4, change_rate=0.1).warnings
+    assert warning == (
+        "Devices may report about earlier values: up to 15% of people in wave 3 if at most 10% of people change per "
+        "wave. Frequencies may be wrong by as much, which errors and intervals do not include."
+    )
+    assert waves_of(RESPONSE, 4).warnings == ()

@@ -112,6 +112,8 @@ def test_a_survey_returns(people: People, collector: Served) -> None:
     assert "Wave 1: 1 answer. Wave 2: 1 answer." in reader.inner_text("#wave")
     assert reader.locator("#changes tbody tr").count() == len(VALUES)
     assert "not linked" in reader.inner_text("#changes caption")
+    assert "A device keeps at most 2 stored answers per person." in reader.inner_text("#stale")
+    assert "counted with an earlier one" in reader.inner_text("#stale")
     later(collector, 70 * DAY)
     person.goto(link)
     person.wait_for_selector("text=No wave of this question is open now.")

@@ -96,7 +96,8 @@ def command(
         write_table(output, columns, piped=piped)
     aside = output == PIPE
     if not as_json:
-        click.echo(str(table), err=aside)
+        # A table of frequencies prints the warnings itself.
+        click.echo("\n".join([str(table), *(() if change is None else result.warnings)]), err=aside)
         return
     lists = [column.tolist() if hasattr(column, "tolist") else list(column) for column in columns.values()]
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]

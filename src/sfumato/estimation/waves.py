@@ -157,6 +157,32 @@ class WaveEstimates(FrozenData, Result):
         except TypeError:  # a list, or a tuple with a list inside
             return False
 
+    @property
+    def greatest_biases(self) -> Floats:
+        """The greatest bias of the frequencies of each wave, because devices report about earlier values.
+
+        It is 0 unless the mechanism has ``max_changes`` or ``refresh_every``. Such devices keep answering about the
+        last value that they know. The bound assumes that the waves here are all waves since the start of the survey,
+        and that at most a share ``change_rate`` of people change from one wave to the next; without it, that all people
+        may. Intervals do not include it. Devices whose ledger has a budget may report about earlier values sooner.
+        """
+        rate = 1.0 if self.change_rate is None else self.change_rate
+        return np.array([self.mechanism.greatest_stale_share(step, rate) for step in range(len(self.waves))])
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences that state the greatest bias, if devices may report about earlier values; otherwise empty."""
+        biases = self.greatest_biases.tolist()
+        if not any(biases):
+            return ()
+        worst = max(biases)
+        wave, share = list(self.waves)[biases.index(worst)], math.ceil(worst * 1000 - 1e-6) / 1000
+        known = "" if self.change_rate is None else f" if at most {percent(self.change_rate)} of people change per wave"
+        return (
+            f"Devices may report about earlier values: up to {percent(share)} of people in wave {wave!r}{known}. "
+            "Frequencies may be wrong by as much, which errors and intervals do not include.",
+        )
+
     # -- changes and means -------------------------------------------------------------------------------------
 
     def change(self, first: Hashable, second: Hashable) -> WaveTable:
@@ -377,6 +403,9 @@ class WaveEstimates(FrozenData, Result):
         values = f"the {most} most frequent of {size:,} values" if size > most else quantity(size, "value")
         method = next(iter(self.waves.values())).method
         return f"{quantity(len(self.waves), 'wave')}, method {method}, frequency ± standard error of {values}"
+
+    def _notes(self) -> Sequence[str]:
+        return self.warnings
 
     # -- documents ---------------------------------------------------------------------------------------------
 

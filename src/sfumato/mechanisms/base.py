@@ -578,6 +578,25 @@ class Mechanism(ABC):
         p = u / total
         return total * np.maximum(self.estimator.variances(p) + p**2, 0.0)
 
+    def greatest_stale_share(self, steps: int, change_rate: float = 1.0) -> float:  # noqa: ARG002
+        """Return the greatest share of people whose device reports about an earlier value.
+
+        Only the devices of memoized mechanisms do so, if they keep few permanent answers or follow a schedule.
+
+        Parameters
+        ----------
+        steps
+            The number of waves before this one, from the first wave of the survey.
+        change_rate
+            The greatest share of people whose value changes from one wave to the next.
+
+        Returns
+        -------
+        float
+            The greatest possible share, also if the same people change every time.
+        """
+        return 0.0
+
     def design_distribution(self) -> Floats | None:
         """Return the distribution of values for which the least-squares weights of the estimator are chosen.
 

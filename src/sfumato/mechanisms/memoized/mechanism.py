@@ -543,6 +543,43 @@ class MemoizedMechanism(Mechanism):
             shares.append(0.0 if most is None else max(1 - float(exact.sum()), 0.0))
         return np.array(shares)
 
+    def greatest_stale_share(self, steps: int, change_rate: float = 1.0) -> float:
+        """Return the greatest share of people whose device reports about an earlier value.
+
+        Unlike :meth:`stale_share`, it does not assume that people change independently of each other and of earlier
+        changes. It bounds the bias of every frequency.
+
+        Parameters
+        ----------
+        steps
+            The number of waves before this one, from the first wave of the survey.
+        change_rate
+            The greatest share of people whose value changes from one wave to the next.
+
+        Returns
+        -------
+        float
+            The greatest possible share. Someone with a full memory of m answers has changed at least m times, so the
+            share is at most ``steps``·``change_rate``/m. On a schedule, it is at most the share of people who have
+            changed since the last refresh.
+
+        Examples
+        --------
+        >>> import sfumato as sf
+        >>> domain = sf.Domain.range(50)
+        >>> mechanism = sf.design(sf.Uniform(domain, 1), lifetime=sf.Uniform(domain, 2), max_changes=1)
+        >>> mechanism.greatest_stale_share(4, 0.1), mechanism.stale_share(5, 0.1).round(4).tolist()[-1]
+        (0.2, 0.0523)
+        """
+        most = self._capacity
+        if self.refresh_every is not None:
+            epoch = steps // self.refresh_every
+            first = (epoch if most is None else min(epoch, most - 1)) * self.refresh_every
+            return min(1.0, (steps - first) * change_rate)
+        if most is None or steps < most:
+            return 0.0
+        return min(1.0, steps * change_rate / most)
+
     # -- the spec ----------------------------------------------------------------------------------------------
 
     def parameters(self) -> dict[str, Any]:

@@ -15,6 +15,13 @@ const METHODS = ["unbiased", "simplex", "mle"]
 
 const LIMITS = "Replies of one person in different waves are not linked, so the errors of a change are not known exactly. The limits are the widest that are possible, and contain the true change with at least this probability."
 
+/** States the bias of devices that keep few permanent answers or follow a schedule, or "". @param {any} mechanism */
+function bias({ parameters: { max_changes: changes, refresh_every: every } }) {
+	const kept = changes === null ? "" : `A device keeps at most ${whole(changes + 1)} stored ${changes ? "answers" : "answer"}${every ? "" : " per person"}. `
+	const drawn = every ? `A device takes up a new answer every ${whole(every)} waves. ` : ""
+	return kept || drawn ? `${drawn}${kept}People whose answer has changed since then are counted with an earlier one. The shares may be off by as much, and the limits do not include it.` : ""
+}
+
 /** Names a wave for people. @param {number} wave @param {any} schedule */
 export function waveName(wave, { days, start }) {
 	const first = days ? `, from ${new Date((start + wave * days * 86400) * 1000).toLocaleDateString()}` : ""
@@ -24,14 +31,14 @@ export function waveName(wave, { days, start }) {
 /** Creates the card of the trend, and the function that shows the latest estimates. `tag` makes the ids of its elements unique. @param {any} collection @param {string} tag */
 export function trendCard(collection, tag) {
 	const { id, waves: schedule, policy: { domain } } = collection
-	const state = h("p", { class: "quiet", id: `wave${tag}` }), charts = h("div", { class: "trends", id: `trends${tag}` }), changes = h("div", { class: "wide", id: `changes${tag}` }), fault = h("p", { class: "alarm", hidden: true })
+	const state = h("p", { class: "quiet", id: `wave${tag}` }), stale = h("p", { class: "quiet", id: `stale${tag}` }, bias(collection.mechanism)), charts = h("div", { class: "trends", id: `trends${tag}` }), changes = h("div", { class: "wide", id: `changes${tag}` }), fault = h("p", { class: "alarm", hidden: true })
 	/** @type {Wave[]} */
 	let latest = []
 	/** What the latest estimates are. */
 	let about = { method: "", level: "" }
 	const save = h("button", { type: "button", onclick: () => download("waves.csv", csv([["title", "wave", "reports", "value", "frequency", "standard_error", "low", "high", "method", "level", "date"],
 		...latest.flatMap(({ wave, reports, rows }) => rows.map((row) => [collection.title, wave, reports, nameOf(row.value, domain), row.frequency, row.standard_error, row.low, row.high, about.method, about.level, new Date().toISOString().slice(0, 10)]))])) }, "CSV of all waves")
-	const section = h("section", { class: "card", id: `trend${tag}`, "aria-label": "Trend" }, h("h2", {}, "Trend over waves"), state, fault, charts, changes, h("div", { class: "actions" }, save))
+	const section = h("section", { class: "card", id: `trend${tag}`, "aria-label": "Trend" }, h("h2", {}, "Trend over waves"), state, fault, stale, charts, changes, h("div", { class: "actions" }, save))
 	/** Shows the latest estimates. @param {string} method @param {string} level */
 	const show = async (method = "unbiased", level = "0.95") => {
 		try {
