@@ -144,7 +144,6 @@ def policies(quick: bool) -> None:
 
 def schedules(quick: bool) -> None:
     """Print the variance of counts of a binary status over many waves, at one level for all reports of a person."""
-    del quick
     print("## Schedules\n")
     print("Variance of one person's contribution to the count of a wave, status 0, ε = 1 for all reports.\n")
     header(
@@ -161,6 +160,7 @@ def schedules(quick: bool) -> None:
     for name, variances in change_variances().items():
         row(name, *(f"{variance:,.1f}" for variance in variances))
     print()
+    change_coverage(2_000 if quick else 20_000)
 
 
 def change_variances() -> dict[str, list[float]]:
@@ -180,6 +180,39 @@ def change_variances() -> dict[str, list[float]]:
     for name, starts in (("event at most once", 1), ("at most 1 change", 2)):
         table[f"history, in the last wave, {name}"] = [history_variance(waves, starts) for waves in CHANGE_WAVES]
     return table
+
+
+def change_coverage(repetitions: int) -> None:
+    """Print the coverage of intervals from reports about changes of people with at most one event in 30 waves."""
+    print(f"Coverage of 95% intervals from reports about changes, {PEOPLE:,} people, {repetitions:,} repetitions.\n")
+    header("schedule, 30 waves", "quantity", "least", "mean", "greatest", "standard error in the last wave")
+    domain = sf.Domain(["not yet", "infected before"])
+    law = np.append(np.full(WAVES, 0.6 / WAVES), 0.4)  # the wave of the event, or never
+    truth = np.cumsum(law[:-1])
+    histories = (np.arange(WAVES) >= np.arange(WAVES + 1)[:, None]).astype(np.int64)
+    for dyadic in (False, True):
+        schedule = sf.mechanisms.ChangeSchedule(domain, ["infected before"], 1, WAVES, dyadic=dyadic)
+        statuses = np.column_stack([np.zeros(WAVES + 1, np.int64), schedule.effective_statuses(histories)])
+        random, ones = np.random.default_rng(5), schedule.sign.matrix()[:, 1]
+        inside = np.zeros((2, WAVES))
+        for _ in range(repetitions):
+            people = random.multinomial(PEOPLE, law)  # by history, then also by scale
+            scales = random.multinomial(people, np.full(schedule.scales, 1 / schedule.scales))
+            counts = np.zeros((WAVES, schedule.scales, 2), np.int64)
+            for scale in range(schedule.scales):
+                ends = np.arange(1 << scale, WAVES + 1, 1 << scale)
+                changes = statuses[:, ends] - statuses[:, ends - (1 << scale)]
+                counts[ends - 1, scale, 1] = random.binomial(scales[:, scale, None], ones[changes + 1]).sum(axis=0)
+                counts[ends - 1, scale, 0] = scales[:, scale].sum() - counts[ends - 1, scale, 1]
+            table: Any = sf.ChangeEstimates(schedule, counts).to_columns()
+            steps = np.diff(truth, prepend=0)
+            inside[0] += (table["low"] <= truth) & (truth <= table["high"])
+            inside[1] += (table["change_low"] <= steps) & (steps <= table["change_high"])
+        errors = (schedule.standard_error(PEOPLE, WAVES - 1), schedule.change_error(PEOPLE))
+        for name, shares, error in zip(("share", "change to the next wave"), inside / repetitions, errors, strict=True):
+            cells = (f"{number:.2%}" for number in (shares.min(), shares.mean(), shares.max()))
+            row("dyadic" if dyadic else "every wave", name, *cells, f"{error:.4f}")
+    print()
 
 
 def history_variance(waves: int, starts: int) -> float:

@@ -29,12 +29,14 @@ from sfumato.collecting import Aggregate, PairCounts, aggregate, aggregate_files
 from sfumato.domain import Domain
 from sfumato.errors import SfumatoError
 from sfumato.estimation import (
+    ChangeEstimates,
     Estimate,
     GroupedEstimate,
     WaveEstimates,
     combine,
     cross_table,
     estimate,
+    estimate_changes,
     estimate_groups,
     estimate_waves,
     learn_prior,
@@ -99,6 +101,7 @@ __all__ = [
     "AtLeast",
     "Blocks",
     "Certificate",
+    "ChangeEstimates",
     "Channel",
     "ChiSquare",
     "Distribution",
@@ -155,6 +158,7 @@ __all__ = [
     "error_region",
     "errors",
     "estimate",
+    "estimate_changes",
     "estimate_groups",
     "estimate_waves",
     "implies",

@@ -171,7 +171,7 @@ class WaveEstimates(FrozenData, Result):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences that state the greatest bias, if devices may report about earlier values; otherwise empty."""
+        """The greatest bias in words, if devices may report about earlier values; otherwise empty."""
         biases = self.greatest_biases.tolist()
         if not any(biases):
             return ()
