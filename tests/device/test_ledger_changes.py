@@ -392,3 +392,27 @@ def test_a_report_without_intervals_is_a_report_of_the_sign() -> None:
     reports = [1] * 60 + [0] * 40
     mean = sf.estimate(made.sign, sf.aggregate(made.sign, reports)).mean()
     assert mean.value == pytest.approx(sf.estimate_changes(made, {0: reports}).change(0).value)
+
+
+def test_a_device_that_stops_between_its_two_writes_keeps_the_scale(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, path = schedule(64, dyadic=True), tmp_path / "ledger.json"
+    Ledger().save(path)
+    write = Ledger._write_ahead
+
+    def stop_after_the_scale(ledger: Ledger) -> None:
+        write(ledger)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, Ledger.open(path) as ledger:
+        patched.setattr(Ledger, "_write_ahead", stop_after_the_scale)
+        with pytest.raises(KeyboardInterrupt):
+            ledger.answer_change("daily", made, "yes", 0)
+    scale = Ledger.load(path).releases[0].report
+    for wave in range(64):
+        with Ledger.open(path) as ledger:
+            report = ledger.answer_change("daily", made, "yes", wave)
+        assert [each.report for each in ledger.releases] == [scale]
+        assert scale is not None
+        assert {int(each) // 2 for each in report} <= {scale[0]}

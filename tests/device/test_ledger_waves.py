@@ -210,6 +210,10 @@ def test_waves_and_single_answers_do_not_share_a_collection() -> None:
         ledger.answer_wave("daily", memoized(lifetime="3"), "fig", 1)
     with pytest.raises(InvalidInput, match="wave must be an integer"):
         ledger.answer_wave("daily", mechanism, "fig", -1)
+    with pytest.raises(InvalidInput, match="mechanism must be a MemoizedMechanism"):
+        ledger.answer_wave("another", mechanism.single, "fig", 0)  # type: ignore[arg-type]
+    first = ledger.answer_wave("daily", mechanism, "pear", cast("int", np.int64(0)))
+    assert (first == ledger.answer_wave("daily", mechanism, "fig", 0)).all()
 
 
 def test_the_file_is_written_before_each_step(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_short_names_are_in_the_order_of_comparison() -> None:
             sf.design(policy, mechanism="nothing")
         offered = re.search(r"be one of optimal, (.*) for this policy", str(error.value))
         assert offered is not None
-        assert offered[1].split(", ") == classical + names, policy
+        assert offered[1].split(", ") == [*classical, *names, "local-hashing"], policy
 
 
 # -- mechanisms --------------------------------------------------------------------------------------------

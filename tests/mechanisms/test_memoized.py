@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -350,6 +350,26 @@ def test_buckets_limit_the_level_of_all_changes() -> None:
         LocalHashing(domain, 1, buckets=4)
     with pytest.raises(InvalidInput, match="at least two values"):
         LocalHashing(R(1), 1)
+
+
+def test_buckets_are_designed_by_name_and_not_compared() -> None:
+    domain = R(20)
+    policies = sf.Uniform(domain, 1), sf.Uniform(domain, 2)
+    mechanism = sf.design(policies[0], lifetime=policies[1], mechanism="local-hashing")
+    assert isinstance(mechanism, MemoizedMechanism)
+    assert isinstance(mechanism.single, LocalHashing)
+    assert mechanism.lifetime_policy(7) == sf.Uniform(domain, 4)
+    assert "local-hashing" not in {row.name for row in sf.plan(policies[0], 100).rows}
+
+
+@pytest.mark.parametrize("values", [[0, 1], [["a"]], [[0.5]], [[-1]], [[5]]])
+def test_values_that_are_no_indices_are_rejected(values: Any) -> None:
+    mechanism = sf.design(sf.Uniform(R(5), 1), lifetime=sf.Uniform(R(5), 2), max_changes=1)
+    assert isinstance(mechanism, MemoizedMechanism)
+    with pytest.raises(InvalidInput, match="have shape"):
+        mechanism.effective_values(values)
+    with pytest.raises(InvalidInput, match="lie between 0 and 1"):
+        mechanism.stale_share(3, cast("float", "x"))
 
 
 def hashed_law(mechanism: MemoizedMechanism, reports: tuple[int, ...], values: tuple[int, ...]) -> Fraction:

@@ -586,8 +586,9 @@ class Ledger:
         >>> ledger.total
         Epsilon('1')
         """
+        checked_type("Ledger.answer_wave", "mechanism", mechanism, MemoizedMechanism)
         _check_name("Ledger", "collection", collection)
-        number = checked_integer("Ledger.answer_wave", "wave", wave, 0, _LAST_WAVE)
+        number = _checked_wave("Ledger.answer_wave", wave, _LAST_WAVE)
         x = mechanism.domain.encode_one(value)
         with self._one_at_a_time:
             self._check_same(collection, mechanism, mechanism.lifetime, permanent=True)
@@ -663,7 +664,7 @@ class Ledger:
         """
         checked_type("Ledger.answer_change", "schedule", schedule, ChangeSchedule)
         _check_name("Ledger", "collection", collection)
-        number = checked_integer("Ledger.answer_change", "wave", wave, 0, schedule.waves - 1)
+        number = _checked_wave("Ledger.answer_change", wave, schedule.waves - 1)
         status = schedule.status(value)
         with self._one_at_a_time:
             self._check_same(collection, schedule, schedule.policy, permanent=True)
@@ -1346,6 +1347,11 @@ def _check_name(subject: str, parameter: str, name: object) -> None:
     """Raise InvalidInput unless the name is a non-empty string."""
     if not isinstance(name, str) or not name:
         raise InvalidInput(subject, parameter, "be a non-empty string", name)
+
+
+def _checked_wave(subject: str, wave: Any, last: int) -> int:
+    """Return the number of a wave, also from a NumPy integer."""
+    return checked_integer(subject, "wave", int(wave) if isinstance(wave, np.integer) else wave, 0, last)
 
 
 def _restored(mechanism: Mechanism, report: bytes) -> npt.NDArray[Any]:

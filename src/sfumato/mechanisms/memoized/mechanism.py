@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import INFINITE, Epsilon, Floats, checked_integer, checked_type
+from sfumato._core import INFINITE, Epsilon, Floats, checked_integer, checked_type, is_number
 from sfumato.domain import Domain
 from sfumato.errors import Description, InvalidInput, NoAnswer, NoMechanism, UnknownSpec
 from sfumato.mechanisms.base import Finished, Mechanism, surrogate_of
@@ -465,10 +465,13 @@ class MemoizedMechanism(Mechanism):
         >>> mechanism.effective_values([[0, 1, 1, 2, 0]]).tolist()
         [[0, 1, 1, 1, 0]]
         """
-        true = np.asarray(values, dtype=np.int64)
-        if true.ndim != 2 or (true.size and not 0 <= true.min() <= true.max() < len(self.domain)):
+        indices = np.asarray(values)
+        is_integer = indices.dtype.kind in "iu" or not indices.size
+        if indices.ndim != 2 or not (is_integer and np.isin(indices, np.arange(len(self.domain))).all()):
             must = f"have shape (people, waves), with integers from 0 to {len(self.domain) - 1}"
-            raise InvalidInput("effective_values", "values", must, Description(f"shape {true.shape}"))
+            got = Description(f"shape {indices.shape} and type {indices.dtype}")
+            raise InvalidInput("effective_values", "values", must, got)
+        true = indices.astype(np.int64)
         most = self._capacity
         result = true.copy()
         if self.refresh_every is not None:
@@ -524,7 +527,7 @@ class MemoizedMechanism(Mechanism):
         [0.0, 0.0, 0.0, 0.001, 0.0037]
         """
         count = checked_integer("stale_share", "waves", waves, 0, _MOST_CHANGES)
-        if not 0 <= change_rate <= 1:
+        if not (is_number(change_rate) and 0 <= change_rate <= 1):
             raise InvalidInput("stale_share", "change_rate", "lie between 0 and 1", change_rate)
         most = self._capacity
         numbers = np.arange(count)
