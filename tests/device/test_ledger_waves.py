@@ -311,6 +311,23 @@ def test_answers_of_two_buckets_have_exactly_the_stated_law() -> None:
     assert law == expected
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("single", [sf.mechanisms.RandomizedResponse(COIN, 1), sf.mechanisms.LocalHashing(COIN, 1)])
+def test_a_schedule_hides_whether_and_when_a_value_changed(single: Any) -> None:
+    """All histories of two periods obey the levels of two answers; without a schedule, not even two equal people do."""
+    policies = sf.Uniform(COIN, 1), sf.Uniform(COIN, "1.2")
+    histories = list(itertools.product(COIN, repeat=2))
+    everyone = sf.Domain.range(len(histories))
+    scheduled = MemoizedMechanism.for_policies(single, *policies, refresh_every=1)
+    laws = [law_of(Enumerated, scheduled, values) for values in histories]
+    limit = sf.Uniform(everyone, scheduled.lifetime_policy(changes=1).epsilon)  # type: ignore[attr-defined]
+    assert all(limit.allows([law[reports] for law in laws]) for reports in laws[0])
+    repeated = MemoizedMechanism.for_policies(single, sf.Uniform(COIN, 1), sf.Uniform(COIN, 1))  # ρ = 1
+    laws = [law_of(Enumerated, repeated, values) for values in histories]
+    seen = {reports for law in laws for reports in law}
+    assert not all(limit.allows([law.get(reports, Fraction(0)) for law in laws]) for reports in seen)
+
+
 # -- readable totals ---------------------------------------------------------------------------------------
 
 

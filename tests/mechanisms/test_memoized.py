@@ -24,6 +24,7 @@ from sfumato.mechanisms.memoized.mechanism import MemoizedMechanism
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
+from sfumato.policy import on_pairs
 from sfumato.testing import MechanismContract, check_law
 from support import ROOT
 
@@ -279,6 +280,32 @@ def test_two_answers_compose_exactly() -> None:
     for first, second in itertools.product(waves, repeat=2):
         both = [likelihoods[first, one] * likelihoods[second, other] for one in range(3) for other in range(3)]
         assert policy.allows([max(both), min(both), min(both)])
+
+
+@pytest.mark.slow
+@every_case
+def test_reports_with_changes_at_the_same_times_obey_the_sums_of_levels(
+    policies: tuple[sf.Policy, sf.Policy], name: str
+) -> None:
+    """Two waves before a change and two after it, for all pairs of people; levels add, one per permanent answer."""
+    mechanism = sf.design(policies[0], mechanism=name, lifetime=policies[1])
+    assert isinstance(mechanism, MemoizedMechanism)
+    pairwise = on_pairs(policies[1])
+    if pairwise is None:
+        pytest.skip("a prior has no levels of pairs")
+    values, matrix = range(len(mechanism.domain)), pairwise.epsilon_matrix()
+    reports = list(mechanism.reports())[:: max(mechanism.outputs // 3, 1)]
+    waves = list(itertools.combinations_with_replacement(reports, 2))
+    joint = {(each, x): mechanism.joint_probability(each, x) for each in waves for x in values}
+    histories = list(itertools.permutations(values, 2))
+    coin = R(2)
+    for (x, after), (other, other_after) in itertools.product(histories[::2], histories[1::3]):
+        pairs_of_values = [(a, b) for a, b in ((x, other), (after, other_after)) if a != b]
+        limit = sum((matrix.epsilon(int(matrix.codes[pair])) for pair in pairs_of_values), Epsilon(0))
+        policy = sf.Pairwise(coin, [[0, limit], ["inf", 0]])
+        for before, later in itertools.product(waves, repeat=2):
+            column = [joint[before, x] * joint[later, after], joint[before, other] * joint[later, other_after]]
+            assert policy.allows(column), (before, later)
 
 
 def reference_values(mechanism: MemoizedMechanism, true: list[int]) -> list[int]:
