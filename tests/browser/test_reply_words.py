@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shutil
@@ -22,6 +23,13 @@ PAGES = ROOT / "src" / "sfumato" / "server" / "pages"
 #: Reports above which a law is not compared output by output.
 MOST_REPORTS = 3000
 LEVELS = ("0.1", "1", "ln 3", "2", "6")
+
+#: What Studio offers to learn, by the kind of values; None for the share of every value.
+QUESTIONS: dict[str, tuple[str | None, ...]] = {
+    "marks": ("marginals:1",),
+    "scale": (None, "mean", "distribution"),
+    "number": (None, "mean", "distribution"),
+}
 
 _SCRIPT = """
 import { replyReader } from "REPLIES"
@@ -186,12 +194,14 @@ def offered(epsilon: str, factor: int = 1) -> dict[tuple[str, str], list[sf.Poli
         "list": sf.Domain(["none", "flu", "hiv", "cancer"]),
         "grid": sf.Domain.grid(latitude=(0, 1), longitude=(0, 1), rows=2, columns=3),
         "product": sf.Domain.product(cheated=["yes", "no"], age=["young", "middle", "old"]),
+        "scale": sf.Domain.range(1, 6),
+        "number": sf.Domain.numbers(0, 100, bins=10),
         "marks": sf.Domain.product(flu=["no", "yes"], cold=["no", "yes"], hiv=["no", "yes"]),
     }
     rules: dict[tuple[str, str], list[sf.Policy]] = {
         (kind, "uniform"): [sf.Uniform(domain, level)] for kind, domain in domains.items()
     }
-    for kind in ("list", "grid", "product"):
+    for kind in ("list", "scale", "number", "grid", "product"):
         domain = domains[kind]
         groups = [x % 2 for x in range(len(domain))]
         rules[kind, "high-low"] = [sf.HighLow(domain, [domain.labels[1], domain.labels[-1]], level)]
@@ -215,6 +225,10 @@ def test_the_rules_of_the_tests_are_those_that_studio_offers() -> None:
     rules = offered("1")
     assert {kind for kind, _ in rules} == set(re.findall(r'"([\w-]+)"', kinds[1]))
     assert {keep for _, keep in rules} == set(re.findall(r'"([\w-]+)"', keeps[1]))
+    script = (PAGES / "studio-numbers.js").read_text(encoding="utf-8")
+    learned = re.search(r'"learn", "[^"]*", \[(.*?)\n\t\]', script, flags=re.DOTALL)
+    assert learned is not None
+    assert set(re.findall(r'\["(\w+)",', learned[1])) == {str(one or "shares") for one in QUESTIONS["scale"]}
 
 
 @pytest.mark.slow
@@ -223,15 +237,15 @@ def test_the_odds_of_every_survey_of_studio_are_shown_and_exact(replies: str, ep
     """Once or in waves, for each kind of values and each rule: the mechanism that the collector would open."""
     mechanisms: dict[str, Mechanism] = {}
     for (kind, _), policies in offered(epsilon).items():
-        question = "marginals:1" if kind == "marks" else None
-        for policy in policies:
-            one = sf.design(policy, 1000, question=question, max_seconds=0.5)
-            mechanisms[one.hash] = one
+        for question in QUESTIONS.get(kind, (None,)):
+            for policy in policies:
+                one = sf.design(policy, 1000, question=question, max_seconds=0.5)
+                mechanisms[one.hash] = one
     for factor in (2, 4):
         pairs = zip(offered(epsilon).items(), offered(epsilon, factor).values(), strict=True)
         for ((kind, _), policies), lifetimes in pairs:
-            question = "marginals:1" if kind == "marks" else None
-            for policy, lifetime in zip(policies, lifetimes, strict=True):
+            choices = itertools.product(QUESTIONS.get(kind, (None,)), zip(policies, lifetimes, strict=True))
+            for question, (policy, lifetime) in choices:
                 try:
                     one = sf.design(policy, 1000, question=question, max_seconds=0.5, lifetime=lifetime)
                 except SfumatoError:

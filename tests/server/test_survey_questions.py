@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import sfumato as sf
 from support.browsing import DESKTOP, PHONE, People, choose, enter_studio, opened, read, send
 from support.collectors import Served, served
 from support.components import chromium
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.component
 
@@ -126,3 +127,115 @@ def test_consent_sections_required_questions_and_the_end_reach_participants(peop
     alone.goto(f"{collector.url}/c/{plain}")
     alone.wait_for_selector("text=Do you drink?")
     assert alone.locator("#consent").count() == 0
+
+
+def studio_link(page: Page) -> str:
+    """Open the survey of Studio, and return its link."""
+    page.click("text=Open the survey")
+    page.wait_for_selector("text=The survey is open")
+    return page.input_value("[aria-label='Link to the survey']")
+
+
+def test_a_scale_goes_from_studio_to_results(people: People, collector: Served) -> None:
+    page = people(DESKTOP)
+    enter_studio(page, collector)
+    page.fill("#title", "How content are you?")
+    page.click("text=A scale")
+    page.fill("#high", "1")
+    page.wait_for_selector("#promise:has-text('the smaller one first')")
+    page.fill("#high", "7")
+    page.fill("#lowLabel", f"not at all {MARKUP}")
+    page.fill("#highLabel", "very")
+    page.check("input[name=one-of-learn][value=mean]")
+    page.wait_for_selector("#predicted:has-text('the mean will be known to about ±')")
+    page.wait_for_selector("label:has-text('I need the mean to within')")
+    page.wait_for_selector("#shares li:has-text('mean:')")
+    page.wait_for_selector("#level-curve svg")
+    # The ± of the page is that of the plan, in units of the scale.
+    plan = sf.plan(sf.Uniform(sf.Domain.range(1, 8), 1), 1000, question="mean")
+    half = 1.96 * plan.standard_error(plan.best)
+    assert f"± {float(f'{half:.2g}'):g}" in page.inner_text("#predicted")
+    link = studio_link(page)
+    name = link.partition("#")[0].rpartition("/")[2]
+    stored = read(collector, name)
+    assert stored["policy"]["domain"] == {"low": 1, "high": 8}
+    assert stored["question"] == {"question": "mean"}
+    assert stored["presentation"] == {"low_label": f"not at all {MARKUP}", "high_label": "very"}
+
+    person = people(PHONE)
+    person.goto(link)
+    person.wait_for_selector(".scale")
+    assert person.locator(".scale .choice").all_inner_texts() == [str(n) for n in range(1, 8)]
+    assert person.inner_text(".ends .low") == f"not at all {MARKUP}"
+    assert person.locator("img").count() == 0
+    assert person.evaluate(WIDE) <= 0
+    person.get_by_label("7: very", exact=True).check()
+    person.wait_for_selector("#often:has-text('“7”')")
+    send(person)
+    person.wait_for_selector("[data-state=sent]")
+    assert "code" not in person.inner_text("#drawn")
+    page.goto(f"{collector.url}/c/{name}/results")
+    page.wait_for_selector("#answer .big")
+    assert "Mean" in page.inner_text("#question h2")
+
+
+def test_a_number_is_put_into_its_bin_on_the_device(people: People, collector: Served) -> None:
+    page = people(DESKTOP)
+    enter_studio(page, collector)
+    page.fill("#title", "How old are you?")
+    page.click("text=A number")
+    page.fill("#from", "0.5")
+    page.fill("#to", "100.5")
+    page.fill("#bins", "20")
+    page.check("input[name=one-of-learn][value=distribution]")
+    page.wait_for_selector("#predicted:has-text('the share of people up to each value')")
+    page.wait_for_selector("#simulated svg")
+    page.click("text=Some values are sensitive")
+    page.click(".cell:has-text('0.5 to below 5.5')")
+    page.wait_for_selector("#promise:has-text('0.5 to below 5.5')")
+    page.check("input[name=one-of-submission][value=open]")
+    link = studio_link(page)
+    name = link.partition("#")[0].rpartition("/")[2]
+    assert read(collector, name)["policy"]["domain"] == {"low": "0.5", "high": "100.5", "bins": 20}
+
+    person = people(PHONE)
+    person.goto(link)
+    person.wait_for_selector("#often li")
+    person.click("text=Check my choice")
+    assert "Choose an answer first" in person.inner_text("form .alarm")
+    bodies: list[str] = []
+    person.on("request", lambda request: bodies.append(request.post_data or ""))
+    for number, label in (("35.5", "35.5 to below 40.5"), ("-3", "0.5 to below 5.5"), ("1e9", "95.5 to 100.5")):
+        person.fill("#number", number)
+        person.wait_for_selector(f"#counted:has-text('{label}')")
+    person.fill("#number", "41.25")
+    person.click("text=Check my choice")
+    person.wait_for_selector("#confirm:has-text('41.25, which counts as 40.5 to below 45.5')")
+    person.click("#confirm button.main")
+    person.wait_for_selector("[data-state=sent]")
+    # The number itself leaves the field neither for the network nor for the storage of the browser.
+    assert bodies
+    assert not any("41.25" in body for body in bodies)
+    assert "41.25" not in str(person.evaluate(STORED))
+    assert person.evaluate(WIDE) <= 0
+    page.goto(f"{collector.url}/c/{name}/results")
+    page.wait_for_selector("#distribution svg")
+    assert "40.5 to below 45.5" in (page.text_content("#table") or "")
+
+
+def test_a_number_outside_is_refused_where_the_domain_says_so(people: People, collector: Served) -> None:
+    domain = {"low": 0, "high": 200, "out_of_range": "refuse", "missing": "do not know"}
+    name = opened(collector, "How many?", domain, {"kind": "uniform", "epsilon": "1"})
+    person = people(PHONE)
+    person.goto(f"{collector.url}/c/{name}?lang=de")
+    for number in ("200", "-1", "1.5"):
+        person.fill("#number", number)
+        person.wait_for_selector("#counted:has-text('ganze Zahl von 0 bis 199')")
+    person.fill("#number", "199")
+    person.wait_for_selector("#counted:has-text('„199“'), #counted:has-text('“199”')")
+    person.get_by_label("do not know").check()
+    person.wait_for_selector("#counted:has-text('do not know')")
+    person.click("form button.main")
+    person.wait_for_selector("#confirm:has-text('do not know')")
+    person.click("#confirm button.main")
+    person.wait_for_selector("[data-state=sent]")

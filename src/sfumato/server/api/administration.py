@@ -35,6 +35,7 @@ from sfumato.server.store.management import (
     grant_of,
     record_change,
 )
+from sfumato.server.store.presentation import Presentation
 from sfumato.server.store.records import FOLLOWING_STATES, METADATA, Metadata, Record, Schedule, State
 
 __all__ = [
@@ -192,6 +193,7 @@ async def create_from(collector: Collector, hashed: bytes, body: NewCollection) 
         refresh_every=body.refresh_every,
         waves=schedule is not None,
     )
+    _check_background(body.presentation, created["policy"])
     metadata = Metadata(
         body.title,
         body.description,
@@ -234,6 +236,18 @@ async def create_from(collector: Collector, hashed: bytes, body: NewCollection) 
     await _log(collector, record.id, fingerprint(hashed), "create", fixed)
     response = collection.response(collector.now())
     return json_response(Created(response, key, created["why"], created["guess"], created["chance"]), 201)
+
+
+def _check_background(presentation: Presentation | None, policy: str) -> None:
+    """Raise ApiError for a background whose collection is not a map, or whose districts are not those of all cells."""
+    if presentation is None or presentation.background is None:
+        return
+    grid = msgspec.json.decode(policy)["domain"].get("grid")
+    if grid is None:
+        raise ApiError("invalid", "only a collection whose values are a grid has a background")
+    cells = grid["rows"] * grid["columns"]
+    if len(presentation.background.districts) not in (0, cells):
+        raise ApiError("invalid", f"districts must have one entry for each of the {cells} cells, or none")
 
 
 def _check_dates(opens: int | None, closes: int | None) -> None:

@@ -96,7 +96,7 @@ _QUESTION = Parameter(
     "question",
     "query",
     "Question to answer, such as `mean` or `ranges:18-64,65-`; by default, the question of the collection. "
-    "`frequencies` asks for frequencies only.",
+    "`frequencies` asks for frequencies only, `districts` for the shares of the districts of a map.",
     {"type": "string", "maxLength": 2000},
 )
 

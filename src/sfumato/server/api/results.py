@@ -25,7 +25,7 @@ from sfumato._core import canonical_json, finite, import_pyarrow
 from sfumato.collecting import Aggregate
 from sfumato.errors import InvalidInput, MissingExtra
 from sfumato.estimation import Answers, Estimate, plausibility
-from sfumato.questions import Frequencies, Question, read_question
+from sfumato.questions import Frequencies, Question, Workload, read_question
 from sfumato.server.api.administration import require_role
 from sfumato.server.api.collections import Collection
 from sfumato.server.api.collector import Collector
@@ -65,6 +65,8 @@ _USUAL_LEVELS = (0.9, 0.95, 0.99)
 _MOST_VALUES = 10_000
 #: Maximum answers of an event in a stream; a request for the estimate returns more.
 _MOST_ANSWERS = 256
+#: The question about the share of each district of a map.
+_DISTRICTS = "districts"
 #: Maximum characters of the query parameter ``question``.
 _LONGEST_QUESTION = 2000
 #: Seconds without an event after which a comment is sent, so that proxies do not close the connection.
@@ -82,12 +84,20 @@ class EstimateRequest:
     question: Question | None
     #: The wave that is stated; None for the last one with reports, or if the collection has no waves.
     wave: int | None = None
+    #: Whether the question is about the districts of a map, which the collection holds.
+    is_about_districts: bool = False
+
+    @property
+    def document(self) -> dict[str, Any] | None:
+        """The document of the question; that of districts has no matrix, which would be large."""
+        if self.is_about_districts:
+            return {"question": _DISTRICTS}
+        return None if self.question is None else self.question.to_dict()
 
     @property
     def key(self) -> tuple[str, float, str]:
         """The key of the response in a cache."""
-        question = "" if self.question is None else canonical_json(self.question.to_dict())
-        return self.method, self.confidence, question
+        return self.method, self.confidence, "" if self.document is None else canonical_json(self.document)
 
 
 def as_parquet(estimate: Estimate | Answers, confidence: float) -> bytes:
@@ -126,7 +136,11 @@ def requested_estimate(request: Request, collection: Collection) -> EstimateRequ
         raise ApiError("invalid", "level must be a number between 0 and 1, such as 0.95, and not too close to 1")
     confidence = _on_grid(confidence)
     return EstimateRequest(
-        method, confidence, _requested_question(request, collection), _requested_wave(request, collection)
+        method,
+        confidence,
+        _requested_question(request, collection),
+        _requested_wave(request, collection),
+        request.query_params.get("question") == _DISTRICTS,
     )
 
 
@@ -168,6 +182,8 @@ def _requested_question(request: Request, collection: Collection) -> Question | 
     stated = request.query_params.get("question")
     if stated is None:
         return collection.question
+    if stated == _DISTRICTS:
+        return _district_shares(collection)
     if len(stated) > _LONGEST_QUESTION:
         raise ApiError("invalid", f"question must have at most {_LONGEST_QUESTION} characters")
     try:
@@ -175,6 +191,22 @@ def _requested_question(request: Request, collection: Collection) -> Question | 
     except InvalidInput as error:
         raise ApiError("invalid", in_words(error)) from None
     return None if isinstance(question, Frequencies) else question
+
+
+def _district_shares(collection: Collection) -> Question:
+    """Return the question about the share of each district on the background of a map."""
+    presentation = collection.metadata.presentation
+    background = None if presentation is None else presentation.background
+    if background is None or not background.districts:
+        raise ApiError("invalid", "this collection has no districts; ask another question")
+    of_cells = np.array(background.districts)
+    present = [index for index in range(len(background.shapes)) if (of_cells == index).any()]
+    matrix = np.array([of_cells == index for index in present], float)
+    names = [background.shapes[index].name or f"district {index + 1}" for index in present]
+    try:
+        return Workload(matrix, names).checked(collection.mechanism.domain)
+    except InvalidInput as error:
+        raise ApiError("invalid", in_words(error)) from None
 
 
 async def give_estimate(collector: Collector, request: Request) -> JsonResponse | Response:
@@ -288,7 +320,7 @@ def _encode(
         quantile=NormalDist().inv_cdf((1 + confidence) / 2),
         rows=rows,
         complete=estimate is None or estimate.is_complete,
-        question=None if question is None else question.to_dict(),
+        question=options.document,
         answers=answer_rows,
         rounding=rounding,
         warnings=_warnings(collection, estimate, counts),

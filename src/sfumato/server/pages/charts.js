@@ -1,4 +1,5 @@
 // SVG charts, drawn at their display width; the style sheet sets the colours.
+import { outlines } from "./districts.js"
 import { h, percent, s, whole } from "./dom.js"
 
 /** @typedef {{ value: any, frequency: number, standard_error: number, low: number, high: number }} Row */
@@ -170,10 +171,11 @@ const cut = (name, most) => (name.length > most ? `${name.slice(0, Math.max(1, M
 
 /** Draws a map whose cells are darker for larger shares, and dashed where there are too few answers.
  * @param {Row[]} rows @param {{ rows: number, columns: number, order: number[], rowNames: any[], columnNames: any[], map: boolean }} grid
- * @param {string[]} names @param {number} z @param {number} width @param {number} most the share of the darkest colour */
-export function heatMap(rows, grid, names, z, width, most) {
+ * @param {string[]} names @param {number} z @param {number} width @param {number} most the share of the darkest colour
+ * @param {import("./districts.js").Background | null} [background] @param {number} [widest] the largest side of a cell */
+export function heatMap(rows, grid, names, z, width, most, background = null, widest = 76) {
 	const left = grid.map ? 0 : Math.min(130, 16 + 7.4 * Math.max(...grid.rowNames.map((name) => String(name).length))), top = grid.map ? 0 : 26
-	const side = Math.max(4, Math.min(76, (width - left) / grid.columns)), legend = 46
+	const side = Math.max(4, Math.min(widest, (width - left) / grid.columns)), legend = 46
 	const paint = getComputedStyle(document.documentElement)
 	const [from, to] = ["--sunken", "--accent"].map((name) => rgb(paint.getPropertyValue(name)))
 	const colour = (/** @type {number} */ share) => from.map((c, i) => Math.round(c + (to[i] - c) * Math.min(1, Math.max(0, share))))
@@ -192,7 +194,7 @@ export function heatMap(rows, grid, names, z, width, most) {
 			...grid.rowNames.map((name, i) => label(left - 10, top + (i + 0.5) * side + 4, cut(String(name), left / 7.4), { "text-anchor": "end" })),
 			...grid.columnNames.map((name, i) => label(left + (i + 0.5) * side, 16, cut(String(name), side / 7.4), { "text-anchor": "middle" })),
 		]),
-		...cells, ...scale,
+		...cells, ...(background ? outlines(background, grid.columns * side, grid.rows * side, 13, left, top) : []), ...scale,
 		label(left, height - 4, "0%", { class: "quiet" }),
 		label(left + 144, height - 4, percent(most), { "text-anchor": "end", class: "quiet" }),
 	)

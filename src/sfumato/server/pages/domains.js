@@ -52,8 +52,13 @@ export function labelsOf(domain) {
 /** Whether values are marks of a multiple choice: every attribute is an option, "no" or "yes". @param {DomainDocument} domain */
 export const isMarks = (domain) => !!domain.product && factorsOf(domain).every(({ labels }) => labels.join() === "no,yes")
 
+/** A bin of numbers: its ends, and whether each belongs to it. */
+const BIN = /^([[(])(.+), (.+)([\])])$/
+
 /** Returns the display name of a value. @param {any} value @param {DomainDocument} domain */
 export function nameOf(value, domain) {
+	const [, start, low, high, end] = ((domain.bins || domain.edges) && typeof value === "string" && BIN.exec(value)) || []
+	if (start) return t(end === ")" ? "bin-below" : start === "(" ? "bin-above" : "bin-both", { low, high })
 	if (domain.grid) return t("cell", { row: value[0] + 1, column: value[1] + 1 })
 	if (isMarks(domain) && Array.isArray(value)) return factorsOf(domain).filter((_, i) => value[i] === "yes").map(({ name }) => name).join(", ") || t("none-marked")
 	return Array.isArray(value) ? value.join(" · ") : String(value)

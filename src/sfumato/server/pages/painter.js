@@ -5,14 +5,14 @@ import { h } from "./dom.js"
 
 /** Creates a board. `order` holds the indices of the values in reading order; `columns` is 0 for a list.
  * @param {{ names: string[], order: number[], columns: number, marks: number[], brushes: Brush[], brush: number,
- *   about: string, onpaint: (place: number, brush: number) => void, onbrush: (brush: number) => void }} what */
-export function painter({ names, order, columns, marks, brushes, brush, about, onpaint, onbrush }) {
+ *   about: string, onpaint: (place: number, brush: number) => void, onbrush: (brush: number) => void, background?: Node | null }} what */
+export function painter({ names, order, columns, marks, brushes, brush, about, onpaint, onbrush, background = null }) {
 	let active = 0
 	const palette = h("div", { class: "brushes", role: "group", "aria-label": "Brush" },
 		...brushes.map((option, i) => h("button", { type: "button", "aria-pressed": String(i === brush), onclick: () => choose(i) },
 			h("span", { class: `swatch ${option.className}` }), option.name)))
 	const cells = order.map((place, i) => h("button", { type: "button", class: "cell", tabindex: i ? -1 : 0, "data-cell": i }))
-	const board = h("div", { class: columns ? "cells map" : "cells", role: "group", "aria-label": about }, ...cells)
+	const board = h("div", { class: columns ? "cells map" : "cells", role: "group", "aria-label": about }, ...cells, background)
 	board.style.setProperty("--columns", String(columns || 1))
 
 	function show(i = 0) {

@@ -5,6 +5,8 @@ import { adminToken, ask, askFile, keepAdminToken, takeReaderToken } from "./api
 import { chart, estimateChart, heatMap, noChart, png, rare, svgFile, unsure } from "./charts.js"
 import { gridOf, isMarks, labelsOf, nameOf } from "./domains.js"
 import { daysCard } from "./days.js"
+import { backgroundOf, zoomable } from "./districts.js"
+import { districtsCard } from "./district-totals.js"
 import { differencesCard } from "./differences.js"
 import { embedCard } from "./embed-code.js"
 import { at, copyable, csv, download, h, percent, whole } from "./dom.js"
@@ -92,6 +94,10 @@ function panel(ids, tag) {
 	let view = "bars"
 	/** The trend of a collection with waves. @type {ReturnType<typeof trendCard> | null} */
 	let trend = null
+	/** The shares of the districts of a map. @type {ReturnType<typeof districtsCard>} */
+	let districts = null
+	/** The zoom of maps. */
+	let zoom = 1
 	/** The differences between groups. @type {ReturnType<typeof differencesCard> | null} */
 	let differences = null
 
@@ -135,6 +141,7 @@ function panel(ids, tag) {
 		const repeats = groups.some(({ collection }) => collection.waves)
 		trend = groups.length === 1 && repeats ? trendCard(groups[0].collection, tag) : null
 		differences = groups.length > 1 && !repeats ? differencesCard(groups.map(({ collection }) => collection), tag) : null
+		districts = groups.length === 1 && !repeats ? districtsCard(groups[0].collection, tag) : null
 		const days = daysCard(groups.map(({ collection }) => collection), tag)
 		page.replaceChildren(
 			h("p", { class: "step" }, "Results"),
@@ -144,8 +151,12 @@ function panel(ids, tag) {
 			...(trend ? [trend.section] : []),
 			h("section", { class: "card", "aria-label": questions.length ? `Estimates: ${title}` : "Estimates" }, asks ? h("h2", {}, "Shares of single values") : counter,
 				repeats && h("p", { class: "quiet", id: `last-wave${tag}` }, "These are the answers of the last wave that has any."),
-				verdict, views, key, picture, caption, explanation(), options()),
+				verdict, views, key, gridOf(domain)?.map ? zoomable(picture, (wanted) => {
+					zoom = wanted
+					draw()
+				}, "Map of estimated shares") : picture, caption, explanation(), options()),
 			h("section", { class: "card" }, h("h2", {}, "Table"), h("div", { class: "row" }, optionField("sort", SORTS, "Order", tag), filterField(tag)), table, downloads()),
+			...(districts ? [districts.section] : []),
 			...(differences ? [differences.section] : []),
 			days.section,
 			...(tag || questions.length ? [] : [comparison()]),
@@ -239,15 +250,17 @@ function panel(ids, tag) {
 			return
 		}
 		showVerdict()
+		districts?.show(groups[0].reports, chosen.level)
 		differences?.show(groups.map(({ reports }) => reports))
 		const grid = gridOf(domain), mapped = view === "map" && grid
+		for (const tools of page.querySelectorAll(".zoom")) tools.toggleAttribute("hidden", !mapped)
 		const titles = groups.map(({ collection, reports }) => `${collection.title} (${whole(reports)})`)
 		key.textContent = titles.length > 1 && !mapped ? `For each value, from top to bottom: ${titles.map((one, i) => (titles.length > 2 ? `${i + 1}. ${one}` : one)).join(", ")}.` : ""
 		if (mapped) {
 			const which = groups.map(({ rows }) => rows), most = Math.max(0.001, ...which.flat().filter((row) => !unsure(row, quantile()) || row.frequency <= 1).map((row) => within(row.frequency)))
 			chart(picture, (width) => {
 				const each = groups.length > 1 ? Math.max(240, Math.floor(width / Math.min(groups.length, width < 560 ? 1 : 2)) - 16) : width
-				return h("div", { class: "maps" }, ...which.map((rows, i) => h("figure", {}, groups.length > 1 && h("figcaption", {}, titles[i]), heatMap(rows, grid, names, quantile(), Math.min(each, width), most))))
+				return h("div", { class: "maps" }, ...which.map((rows, i) => h("figure", {}, groups.length > 1 && h("figcaption", {}, titles[i]), heatMap(rows, grid, names, quantile(), Math.min(each, width) * zoom, most, grid.map ? backgroundOf(groups[i].collection) : null, 76 * zoom))))
 			})
 			caption.textContent = `${grid.map ? "North is up. " : ""}A dashed cell has no number: its interval is wider than its estimate.${groups.length > 1 ? " All maps have the same scale." : ""}`
 		} else {

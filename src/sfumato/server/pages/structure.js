@@ -2,7 +2,8 @@
 import { h } from "./dom.js"
 import { t } from "./messages.js"
 
-/** How a survey page presents a collection. @typedef {{ consent?: string, heading?: string, section?: string, required?: boolean, ending?: string }} Presentation */
+/** How a survey page presents a collection. @typedef {{ consent?: string, heading?: string, section?: string, required?: boolean, ending?: string,
+ * low_label?: string, high_label?: string, background?: import("./districts.js").Background }} Presentation */
 
 /** Key of the consents that were given in this tab. */
 const AGREED = "sfumato-agreed"
@@ -58,9 +59,9 @@ export function endingOf(collections) {
  * @param {{ consent: string, ending: string }} survey @param {{ heading?: string, section?: string, required?: boolean }} question @param {Record<string, any>} [more]
  * @returns {{ presentation?: Presentation }} */
 export function statedPresentation({ consent, ending }, { heading = "", section = "", required = false }, more = {}) {
-	const words = { consent, heading, section, ending }
-	const stated = Object.fromEntries(Object.entries(words).map(([name, content]) => [name, content.trim()]).filter(([, content]) => content))
-	const presentation = { ...stated, ...(required && { required }), ...more }
+	const words = { consent, heading, section, ending, ...more }
+	const stated = Object.fromEntries(Object.entries(words).map(([name, content]) => [name, typeof content === "string" ? content.trim() : content]).filter(([, content]) => content))
+	const presentation = { ...stated, ...(required && { required }) }
 	return Object.keys(presentation).length ? { presentation } : {}
 }
 

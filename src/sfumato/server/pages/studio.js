@@ -5,15 +5,19 @@ import { gridOf, labelsOf, nameOf } from "./domains.js"
 import { at, csv, download, h, percent, whole } from "./dom.js"
 import { painter } from "./painter.js"
 import { shareLink, sheetButton } from "./share.js"
+import { number } from "./messages.js"
 import { frameFields, placeFields, statedPresentation } from "./structure.js"
+import { backgroundFields, statedBackground, studioLayer } from "./studio-map.js"
+import { isNumber, learnOf, newNumbers, numericDomain, numericInputs, spanOf } from "./studio-numbers.js"
 import { term } from "./terms.js"
 import { expectedShares, LEVELS, tradeoff } from "./tradeoff.js"
 import { atMost, disclosureSentences, exposure, guessInWords } from "./words.js"
 
 /** @typedef {{ name: string, values: string }} Part */
-/** @typedef {{ title: string, description: string, kind: "list" | "marks" | "grid" | "product", values: string, rows: number, columns: number,
+/** @typedef {{ title: string, description: string, kind: "list" | "marks" | "scale" | "number" | "grid" | "product", values: string, rows: number, columns: number,
  *   latitude: number[], longitude: number[], parts: Part[], keep: "uniform" | "high-low" | "blocks" | "secret", sensitive: Record<string, number>,
- *   block: Record<string, number>, shares?: string, blocks: number, brush: number, secret: number, epsilon: string, across: string, heading?: string, section?: string, required?: boolean }} Question */
+ *   block: Record<string, number>, shares?: string, blocks: number, brush: number, secret: number, epsilon: string, across: string, heading?: string, section?: string, required?: boolean,
+ *   low: number, high: number, from: number, to: number, bins: number, learn: string, lowLabel: string, highLabel: string, drawing?: import("./studio-map.js").Drawing }} Question */
 
 const DRAFT = "sfumato-studio-draft"
 /** Maximum one-time links per survey. */
@@ -32,15 +36,23 @@ const TOO_FEW = "Enter how many people will answer: at least 1."
 const newQuestion = () => ({
 	title: "", description: "", kind: "list", values: "", rows: 6, columns: 8, latitude: [0, 1], longitude: [0, 1],
 	parts: [{ name: "answer", values: "yes\nno" }, { name: "age", values: "under 40\n40 or over" }],
-	keep: "uniform", sensitive: {}, block: {}, blocks: 2, brush: 1, secret: 0, epsilon: "1", across: "",
+	keep: "uniform", sensitive: {}, block: {}, blocks: 2, brush: 1, secret: 0, epsilon: "1", across: "", ...newNumbers(),
 })
 
 const draft = localStorage.getItem(DRAFT)
 const survey = { shared: true, total: 20, target: 2, again: "once", days: 7, waves: 10, factor: "2", changes: "", opens: "", closes: "", consent: "", ending: "", ...(draft ? JSON.parse(draft) : {
 	questions: [newQuestion()], now: 0, people: 1000, before: 0.1, submission: "", links: 100, results: "", listed: true,
 }) }
+// Drafts of earlier versions lack some properties.
+survey.questions = survey.questions.map((/** @type {Question} */ one) => ({ ...newQuestion(), ...one }))
 const question = () => /** @type {Question} */ (survey.questions[survey.now])
-const save = () => localStorage.setItem(DRAFT, JSON.stringify(survey))
+const save = () => {
+	try {
+		localStorage.setItem(DRAFT, JSON.stringify(survey))
+	} catch {
+		// The draft is larger than the storage of the browser, or the browser blocks it: it then lasts as long as the tab.
+	}
+}
 
 /** Whether a question names values that are sensitive, or a secret. */
 const isSensitive = () => survey.questions.some((/** @type {Question} */ { keep }) => keep === "high-low" || keep === "secret")
@@ -69,7 +81,9 @@ function distinct(content, name) {
 }
 
 /** Returns the document of the domain. @param {Question} current */
-function domainOf({ kind, values, rows, columns, latitude, longitude, parts }) {
+function domainOf(current) {
+	const { kind, values, rows, columns, latitude, longitude, parts } = current
+	if (isNumber(current)) return numericDomain(current)
 	if (kind === "list") return { values: distinct(values, "The list") }
 	if (kind === "marks") {
 		const order = distinct(values, "The list of options")
@@ -90,7 +104,7 @@ function domainOf({ kind, values, rows, columns, latitude, longitude, parts }) {
 const markOf = (current, value) => (current.keep === "high-low" ? current.sensitive[JSON.stringify(value)] ?? 0 : Math.min(current.block[JSON.stringify(value)] ?? 0, current.blocks - 1))
 
 /** Returns the field of a request that states what is to be learned, if it is not the share of every value. @param {Question} current */
-const questionOf = ({ kind }) => (kind === "marks" ? { question: SHARES_OF_OPTIONS } : {})
+const questionOf = (current) => (current.kind === "marks" ? { question: SHARES_OF_OPTIONS } : learnOf(current) ? { question: learnOf(current) } : {})
 
 /** Whether the questions share one budget. */
 const isShared = () => survey.shared && survey.questions.length > 1
@@ -222,6 +236,8 @@ const asking = card("What do you ask?", () => {
 		oneOf(current, "kind", "What are the possible answers?", [
 			["list", "One of a list", "such as diagnoses, parties or professions"],
 			["marks", "Any of a list", "multiple choice, such as “which of these have you had?”"],
+			["scale", "A scale", "such as 1 to 5, with words at both ends"],
+			["number", "A number", "such as an age or an income"],
 			["grid", "A place on a map", "cells in rows and columns"],
 			["product", "Several things at once", "such as a secret and an age group"],
 		], () => {
@@ -244,13 +260,15 @@ function valuesInputs(current) {
 	}
 	if (current.kind === "marks") return [field("values", "Options", lineInput(current, "values", "values", 5, then), `One on each line, at most ${MOST_OPTIONS}. Participants mark all that apply.`)]
 	if (current.kind === "list") return [field("values", "Values", lineInput(current, "values", "values", 5, then), "One on each line.")]
+	if (isNumber(current)) return numericInputs(current, { field, input, oneOf, then, save, show: () => people.show() })
 	if (current.kind === "grid") {
 		const size = (/** @type {"rows" | "columns"} */ name, /** @type {string} */ label) => field(name, label, input(current, name, { type: "number", id: name, min: 1, max: 500, step: 1 }, then))
 		const edge = (/** @type {"latitude" | "longitude"} */ axis, /** @type {number} */ i, /** @type {string} */ label) =>
 			field(`${axis}-${i}`, label, input(current[axis], String(i), { type: "number", id: `${axis}-${i}`, step: "any" }, then))
 		return [h("div", { class: "row" }, size("rows", "Rows"), size("columns", "Columns")),
 			h("details", {}, h("summary", {}, "Coordinates of the map"), h("p", { class: "hint" }, "In degrees. The default, 0 to 1 in both directions, means a map without coordinates."), h("div", { class: "row" },
-				edge("latitude", 0, "South (latitude)"), edge("latitude", 1, "North"), edge("longitude", 0, "West (longitude)"), edge("longitude", 1, "East")))]
+				edge("latitude", 0, "South (latitude)"), edge("latitude", 1, "North"), edge("longitude", 0, "West (longitude)"), edge("longitude", 1, "East"))),
+			backgroundFields(current, { field, restructured })]
 	}
 	return [h("div", { class: "side-by-side" }, ...current.parts.map((part, i) => h("div", {},
 		field(`part-${i}`, `Part ${i + 1}`, input(part, "name", { type: "text", id: `part-${i}` }, then)),
@@ -309,6 +327,7 @@ function marks(current) {
 	const board = painter({
 		names: values.map((value) => nameOf(value, domain)), order: grid ? grid.order : [...values.keys()], columns: grid ? grid.columns : 0,
 		marks: values.map((value) => markOf(current, value)), brushes, brush: Math.min(current.brush, brushes.length - 1),
+		background: current.kind === "grid" ? studioLayer(current) : null,
 		about: blocks ? "Values by group" : "Values, sensitive or not",
 		onpaint: (x, brush) => {
 			;(blocks ? current.block : current.sensitive)[JSON.stringify(values[x])] = brush
@@ -405,7 +424,7 @@ const outlook = tradeoff({ expect: () => survey.expect ?? "zipf", chooseExpected
 
 const people = card("How many people?", () => [h("div", { class: "side-by-side" },
 	h("div", {}, field("people", "People who will answer", input(survey, "people", { type: "number", id: "people", min: 1, max: 1e12, step: 1 })), predicted, each, outlook.comparison),
-	h("div", {}, field("target", "I need each share to within ± … %", input(survey, "target", { type: "number", id: "target", min: 0.1, max: 50, step: "any" })), goal, outlook.levelGoal, why)),
+	h("div", {}, field("target", learnOf(question()) === "mean" ? "I need the mean to within ± … % of the range" : "I need each share to within ± … %", input(survey, "target", { type: "number", id: "target", min: 0.1, max: 50, step: "any" })), goal, outlook.levelGoal, why)),
 outlook.charts, h("details", {}, h("summary", {}, "Compare all randomizers"), planTable)])
 const learning = card("What will you learn?", () => outlook.outlook())
 const showing = card("What will participants see?", () => [outlook.participants])
@@ -529,7 +548,7 @@ const look = latest(async () => {
 		const plan = await ask("/v1/plan", { policy, n: Math.round(survey.people), ...questionOf(asked), levels: LEVELS, expected, draw })
 		keepFocus(people.element, () => showPlan(plan, labels.length))
 		const names = isMarks ? domain.order : labels.map((value) => nameOf(value, domain))
-		keepFocus(learning.element, () => outlook.showPreview(plan.preview, domain, isMarks))
+		keepFocus(learning.element, () => outlook.showPreview(plan.preview, domain, isMarks ? "marks" : learnOf(asked)))
 		outlook.showParticipants({ title: asked.title, description: asked.description, names, checked, before: survey.before, guess: plan.guess, chance: plan.chance })
 	} catch (error) {
 		quiet(errorMessage(error))
@@ -565,29 +584,33 @@ function showCheck(checked) {
 	regionCaption.textContent = `The error rates of every test that tries to tell ${x} from ${other} by one reply lie in the shaded region. The dashed line is guessing without a reply.`
 }
 
+/** Formats a number with two significant digits. @param {number} value */
+const amount = (value) => number(Number(value.toPrecision(2)), { maximumFractionDigits: 6 })
+
 /** Quantile of the normal distribution for 95% intervals. */
 const QUANTILE = 1.96
 
 /** Shows the expected error. @param {any} plan @param {number} values number of values */
 function showPlan({ n, best, why: reason, rows, guess, chance, one_percent: needed, levels }, values) {
 	warning.replaceChildren(alarm({ guess, chance }) ?? "")
-	const asks = question().kind === "marks", row = rows.find((/** @type {any} */ one) => one.name === best), alike = rows.find((/** @type {any} */ one) => one.classical && one.name !== best)
-	const errorOf = (/** @type {any} */ one) => (asks ? one.standard_error : one.risk === null ? null : Math.sqrt(one.risk / values))
+	const current = question(), learn = learnOf(current), asks = current.kind === "marks" || !!learn, span = learn === "mean" ? spanOf(current) : 1, row = rows.find((/** @type {any} */ one) => one.name === best), alike = rows.find((/** @type {any} */ one) => one.classical && one.name !== best)
+	const errorOf = (/** @type {any} */ one) => /** @type {any} */ (asks ? one.standard_error === null ? null : one.standard_error / span : one.risk === null ? null : Math.sqrt(one.risk / values))
 	if (!row || (asks ? row.standard_error : row.tv) === null) return quiet("No mechanism is available for this rule. Choose a higher level.")
 	const who = `With ${whole(n)} ${n === 1 ? "person" : "people"}`, half = QUANTILE * errorOf(row)
-	const off = asks ? [`${who}, the share of each option will be known to about ± `, h("strong", {}, percent(half)), " (95% interval). "]
+	const known = learn === "mean" ? "the mean" : learn ? "the share of people up to each value" : "the share of each option"
+	const off = asks ? [`${who}, ${known} will be known to about ± `, h("strong", {}, learn === "mean" ? amount(half * span) : percent(half)), learn === "mean" ? ` (95% interval), which is ${percent(half)} of the range. ` : " (95% interval). "]
 		: row.tv < 1 ? [`${who}, the estimated shares will be `, term("misplaced", "off by about"), " ", h("strong", {}, percent(row.tv)), ". That part of the shares would have to move to other values to be correct. "]
 			: [`${who}, nothing can be estimated: the expected error is as large as it can be. `]
 	predicted.replaceChildren(...off, !asks && row.tv > 0.01 && needed !== null ? `For 1% you need about ${whole(Number(needed.toPrecision(2)))} people.` : "")
-	each.replaceChildren(...(half < 1 ? ["Each single share: about ± ", h("strong", {}, percent(half)), " on average (", term("interval", "95% interval"), `), so a share of 30% would be reported as ${percent(0.3)} ± ${percent(half)}.`] : ["Single shares cannot be estimated with this number of people."]))
+	each.replaceChildren(...(learn === "mean" ? [] : half < 1 ? ["Each single share: about ± ", h("strong", {}, percent(half)), " on average (", term("interval", "95% interval"), `), so a share of 30% would be reported as ${percent(0.3)} ± ${percent(half)}.`] : ["Single shares cannot be estimated with this number of people."]))
 	// Errors fall as 1/√n.
 	const wanted = survey.target / 100, people = wanted > 0 ? n * (half / wanted) ** 2 : 0
-	goal.textContent = people ? `For ± ${survey.target}% you need about ${whole(Number(people.toPrecision(2)))} people.` : ""
+	goal.textContent = people ? `For ± ${learn === "mean" ? amount(wanted * span) : `${survey.target}%`} you need about ${whole(Number(people.toPrecision(2)))} people.` : ""
 	why.textContent = `The planner’s choice: ${reason}.`
 	const [top, bottom] = levelOf(question()).split("/").map(Number)
-	outlook.showCurves({ n, half, alike: alike && errorOf(alike) !== null ? QUANTILE * errorOf(alike) : null, level: top / (bottom ?? 1), levels, z: QUANTILE, target: wanted })
+	outlook.showCurves({ n, half, alike: alike && errorOf(alike) !== null ? QUANTILE * errorOf(alike) : null, level: top / (bottom ?? 1), levels, z: QUANTILE / span, target: wanted, mean: learn === "mean" })
 	planTable.replaceChildren(h("table", {}, h("caption", {}, `All randomizers that the planner compared, for ${whole(n)} people.`),
-		h("thead", {}, h("tr", {}, h("th", { scope: "col" }, term("randomizer", "randomizer")), ...["± per share", "bits"].map((name) => h("th", { scope: "col", class: "number" }, name)))),
+		h("thead", {}, h("tr", {}, h("th", { scope: "col" }, term("randomizer", "randomizer")), ...[learn === "mean" ? "± of the mean, in % of the range" : "± per share", "bits"].map((name) => h("th", { scope: "col", class: "number" }, name)))),
 		h("tbody", {}, ...rows.map((/** @type {any} */ one) => h("tr", {}, h("th", { scope: "row" }, one.name, one.name === best && h("span", { class: "verdict" }, "the planner’s choice"), one.classical && h("span", { class: "verdict" }, "hides every value alike")),
 			h("td", { class: "number" }, errorOf(one) === null ? "–" : percent(Math.min(1, QUANTILE * errorOf(one)))), h("td", { class: "number" }, String(one.bits)))))))
 }
@@ -623,7 +646,7 @@ async function open(event) {
 			if (!one.title.trim()) throw new Unfinished(`Question ${i + 1} is empty. Enter its wording.`)
 			try {
 				return { title: one.title.trim(), description: one.description.trim(), policy: policyOf(one), n: Math.round(survey.people), ...questionOf(one),
-					submission: access.submission, results: access.results, listed: survey.listed, ...datesOf(), ...wavesOf(one), ...statedPresentation(survey, one) }
+					submission: access.submission, results: access.results, listed: survey.listed, ...datesOf(), ...wavesOf(one), ...statedPresentation(survey, one, { ...(one.kind === "scale" && { low_label: one.lowLabel, high_label: one.highLabel }), background: statedBackground(one) }) }
 			} catch (error) {
 				throw new Unfinished(`Question ${i + 1}: ${error instanceof Error ? error.message : error}`)
 			}

@@ -1,7 +1,9 @@
 // The survey page: it shows one question after another, randomizes each answer once, and sends only the reply.
+import { backgroundOf, districtName, layer, zoomable } from "./districts.js"
 import { factorsOf, gridOf, isMarks, labelsOf, nameOf } from "./domains.js"
 import { at, h } from "./dom.js"
 import { currentLanguage, keepLanguage, LANGUAGES, stressedMessage, t, useLanguage, wantedLanguage } from "./messages.js"
+import { isNumeric, numberChoice } from "./number-choice.js"
 import { bothLevels, factsOf, together } from "./promise.js"
 import { consentPage, endingOf, needsConsent, paragraphs, presentationOf, sectionOf } from "./structure.js"
 import { atMost, disclosureSentences, exposure, guessInWords, odds, oddsInWords, replyInWords } from "./words.js"
@@ -221,7 +223,7 @@ const readerOf = ({ mechanism, domain }) => replies.replyReader(mechanism, domai
  * @param {(Collection | null)[]} all @param {"" | "same" | "other"} memory whether this browser stores a reply to the same question, from the same or from another mechanism */
 function form(i, collection, secret, all, memory) {
 	const remembered = memory === "same", fault = h("p", { class: "alarm", role: "alert", hidden: true }), statement = promise(collection)
-	const chooser = remembered ? null : choices(collection.policy, (value) => statement.choose(collection.domain.place(value)))
+	const chooser = remembered ? null : choices(collection, (value) => statement.choose(collection.domain.place(value)))
 	const label = remembered ? t("send-same") : t(exposure(collection.disclosure) === "always" ? "send-plain" : "send")
 	// A long list or a map is easy to miss by one line or cell: the choice is shown once more.
 	const confirmed = !chooser?.check, send = h("button", { type: "submit", class: "main" }, confirmed ? label : t("check"))
@@ -259,8 +261,8 @@ function form(i, collection, secret, all, memory) {
 		}
 		if (confirmed || !chooser) return await deliver(value, send)
 		const heading = h("h2", { tabindex: -1 }, t("confirm")), now = h("button", { type: "button", class: "main", onclick: () => deliver(value, now) }, label)
-		review.replaceChildren(heading, h("p", { class: "chosen-value", dir: "auto" }, t("chosen", { name: `“${nameOf(value, collection.policy.domain)}”` })),
-			...(gridOf(collection.policy.domain) && collection.policy.domain.grid ? [litMap(collection.policy.domain, [collection.domain.place(value)])] : []),
+		review.replaceChildren(heading, h("p", { class: "chosen-value", dir: "auto" }, t("chosen", { name: `“${chooser.describe?.(value) ?? nameOf(value, collection.policy.domain)}”` })),
+			...(gridOf(collection.policy.domain) && collection.policy.domain.grid ? [litMap(collection, [collection.domain.place(value)])] : []),
 			h("div", { class: "actions" }, now, h("button", { type: "button", onclick: () => {
 				reviewing(false)
 				send.focus()
@@ -331,11 +333,11 @@ function focusHeading() {
 	heading?.focus({ preventScroll: true })
 }
 
-/** Creates a small map with lit cells. @param {any} domain @param {number[]} lit */
-function litMap(domain, lit) {
-	const grid = /** @type {NonNullable<ReturnType<typeof gridOf>>} */ (gridOf(domain)), on = new Set(lit), labels = labelsOf(domain)
+/** Creates a small map with lit cells. @param {Collection} collection @param {number[]} lit */
+function litMap(collection, lit) {
+	const { domain } = collection.policy, grid = /** @type {NonNullable<ReturnType<typeof gridOf>>} */ (gridOf(domain)), on = new Set(lit), labels = labelsOf(domain)
 	const board = h("div", { class: "cells map lights", role: "img", "aria-label": `${t("reply-map", { count: lit.length, all: labels.length })} ${lit.slice(0, 20).map((x) => nameOf(labels[x], domain)).join("; ")}` },
-		...grid.order.map((x) => h("span", { class: on.has(x) ? "cell lit" : "cell", title: `${nameOf(labels[x], domain)}: ${t(on.has(x) ? "lit" : "unlit")}` }, on.has(x) ? "●" : "")))
+		...grid.order.map((x) => h("span", { class: on.has(x) ? "cell lit" : "cell", title: `${nameOf(labels[x], domain)}: ${t(on.has(x) ? "lit" : "unlit")}` }, on.has(x) ? "●" : "")), layer(backgroundOf(collection), grid.rows, grid.columns))
 	board.style.setProperty("--columns", String(grid.columns))
 	return board
 }
@@ -345,7 +347,7 @@ function drawnReply(collection, answer) {
 	const reader = readerOf(collection), { domain } = collection.policy
 	if (!reader) return { words: t("reply-code", { code: JSON.parse(answer.report) }), more: [] }
 	const parts = replyInWords(domain, replies.readReply(reader, answer.report))
-	const more = parts.flatMap(({ names, cells }) => /** @type {HTMLElement[]} */ (cells ? [litMap(domain, cells)] : names.length > 8
+	const more = parts.flatMap(({ names, cells }) => /** @type {HTMLElement[]} */ (cells ? [litMap(collection, cells)] : names.length > 8
 		? [h("details", {}, h("summary", {}, t("reply-all")), h("ul", { class: "long names" }, ...names.map((name) => h("li", { dir: "auto" }, name))))] : []))
 	return { words: parts.map(({ words }) => words).join(t("and")), more }
 }
@@ -427,11 +429,14 @@ async function follow(collection, update, shown) {
 
 // -- choosing a value ----------------------------------------------------------------------------------------------------
 
-/** An input for a value; `check` says that the choice is shown again before it is sent. @typedef {{ element: HTMLElement, value: () => any, check: boolean }} Chooser */
+/** An input for a value; `check` says that the choice is shown again before it is sent. `describe` names a value that is not one of the domain's.
+ * @typedef {{ element: HTMLElement, value: () => any, check: boolean, describe?: (value: any) => string }} Chooser */
 
-/** Creates the input for a value of a policy's domain. @param {any} policy the document of the policy @param {(value: any) => void} chosen @returns {Chooser} */
-function choices({ domain, policy }, chosen) {
-	if (domain.grid) return mapChoice(domain, policy, chosen)
+/** Creates the input for a value of a collection's domain. @param {Collection} collection @param {(value: any) => void} chosen @returns {Chooser} */
+function choices(collection, chosen) {
+	const { domain, policy } = collection.policy
+	if (isNumeric(domain)) return numberChoice(domain, collection.domain.place, presentationOf(collection), chosen)
+	if (domain.grid) return mapChoice(collection, chosen)
 	if (isMarks(domain)) return marksChoice(domain, chosen)
 	const parts = factorsOf(domain).map(({ name, labels }, i) => listChoice(name || t("your-answer"), labels, `answer-${i}`))
 	const value = () => {
@@ -475,16 +480,20 @@ function listChoice(legend, labels, name) {
 	return { element: h("fieldset", {}, h("legend", { dir: "auto" }, legend), h("div", { class: "field" }, search), list, message), value, long }
 }
 
-/** Creates a map to choose a cell from; the groups of a block policy have colours and numbers. @param {any} domain @param {any} policy
+/** Number of columns above which cells of a map are small on a phone, so that the map can be enlarged. */
+const NARROW = 8
+
+/** Creates a map to choose a cell from; the groups of a block policy have colours and numbers. @param {Collection} collection
  * @param {(value: any) => void} chosen @returns {Chooser} */
-function mapChoice(domain, policy, chosen) {
+function mapChoice(collection, chosen) {
+	const { domain, policy } = collection.policy, background = backgroundOf(collection), placeName = (/** @type {number} */ x) => [nameOf(labels[x], domain), districtName(background, x)].filter(Boolean).join(", ")
 	const grid = /** @type {NonNullable<ReturnType<typeof gridOf>>} */ (gridOf(domain)), labels = labelsOf(domain), blocks = policy.kind === "blocks"
 	const message = h("p", { class: "quiet", "aria-hidden": "true" }, t("not-chosen-cell"))
-	const nameFor = (/** @type {number} */ x) => `${nameOf(labels[x], domain)}${blocks ? `, ${t("group", { number: policy.blocks[x] + 1 })}` : ""}`
+	const nameFor = (/** @type {number} */ x) => `${placeName(x)}${blocks ? `, ${t("group", { number: policy.blocks[x] + 1 })}` : ""}`
 	const inputs = grid.order.map((x) => h("input", {
 		type: "radio", name: "answer", value: x, "aria-label": nameFor(x),
 		onchange: () => {
-			message.textContent = t("chosen-now", { name: nameOf(labels[x], domain) })
+			message.textContent = t("chosen-now", { name: placeName(x) })
 			chosen(labels[x])
 		},
 	}))
@@ -497,18 +506,18 @@ function mapChoice(domain, policy, chosen) {
 			next.click()
 		}
 	} }, ...inputs.map((input, i) => h("label", { class: blocks ? `cell part-${policy.blocks[grid.order[i]] % 8}` : "cell", title: nameFor(grid.order[i]) }, input,
-		blocks && h("span", { class: "mark", "aria-hidden": "true" }, policy.blocks[grid.order[i]] + 1))))
+		blocks && h("span", { class: "mark", "aria-hidden": "true" }, policy.blocks[grid.order[i]] + 1))), layer(background, grid.rows, grid.columns))
 	board.style.setProperty("--columns", String(grid.columns))
 	const [[south, north], [west, east]] = grid.map ? [domain.grid.latitude, domain.grid.longitude] : [[0, 1], [0, 1]]
 	// Studio uses the range 0 to 1 for a map without coordinates.
 	const bare = [south, north, west, east].join() === "0,1,0,1"
 	const hint = `${grid.map ? t("north-up", { edges: bare ? "" : t("edges", { south, north, west, east }) }) : t("rows-top")}${blocks ? ` ${t("groups-shown")}` : ""}`
-	const element = h("fieldset", {}, h("legend", {}, t(grid.map ? "your-place.map" : "your-place.grid"), h("span", { class: "hint" }, hint)), board, message)
+	const element = h("fieldset", {}, h("legend", {}, t(grid.map ? "your-place.map" : "your-place.grid"), h("span", { class: "hint" }, hint)), grid.columns > NARROW || background ? zoomable(board, (zoom) => board.style.setProperty("--zoom", String(zoom)), t("your-place.map")) : board, message)
 	const value = () => {
 		const input = inputs.find(({ checked }) => checked)
 		return input && labels[Number(input.value)]
 	}
-	return { element, value, check: true }
+	return { element, value, check: true, describe: (given) => placeName(collection.domain.place(given)) }
 }
 
 begin()

@@ -3,7 +3,7 @@
 import { chart, errorChart, estimateChart, frame, heatMap, label, noChart, path, stepFor } from "./charts.js"
 import { gridOf, nameOf } from "./domains.js"
 import { h, percent, s, whole } from "./dom.js"
-import { t } from "./messages.js"
+import { number, t } from "./messages.js"
 import { term } from "./terms.js"
 import { disclosureSentences, exposure, guessInWords } from "./words.js"
 
@@ -60,8 +60,8 @@ export function tradeoff(actions) {
 	const shares = h("ul", { id: "shares" }), picture = h("div", { class: "chart", id: "simulated" }), note = h("p", { class: "promise", id: "simulated-note" })
 	const participants = h("div", { id: "participants" })
 
-	/** Shows the curves. @param {{ n: number, half: number, alike: number | null, level: number, levels: Level[], z: number, target: number }} known */
-	function showCurves({ n, half, alike, level, levels, z, target }) {
+	/** Shows the curves. @param {{ n: number, half: number, alike: number | null, level: number, levels: Level[], z: number, target: number, mean: boolean }} known */
+	function showCurves({ n, half, alike, level, levels, z, target, mean }) {
 		const others = levels.flatMap(({ epsilon, standard_error: error, alike: other }) => (error === null || Number(epsilon) === level ? [] : [{ level: Number(epsilon), half: z * error, alike: other === null ? null : z * other }]))
 		// Without a finite level, a reply is the answer: the level is not on the axis.
 		const isFinite = Number.isFinite(level), points = [...others, ...(isFinite ? [{ level, half, alike }] : [])].sort((a, b) => a.level - b.level)
@@ -70,28 +70,35 @@ export function tradeoff(actions) {
 		if (isFinite) chart(byLevel, (width) => levelChart(better ? points : points.map((one) => ({ ...one, alike: null })), { level, half }, width))
 		else noChart(byLevel)
 		const dashed = better ? " Dashed: every value hidden alike." : ""
-		peopleCaption.replaceChildren(term("interval", "± of a share"), ` against the number of people, at ε = ${isFinite ? Number(level.toPrecision(3)) : "∞"}.${dashed}`)
-		levelCaption.replaceChildren(...(isFinite ? ["± of a share against the ", term("level", "level"), `, with ${whole(n)} people. A lower level hides more.${dashed}`] : []))
+		peopleCaption.replaceChildren(term("interval", mean ? "± of the mean, in % of the range," : "± of a share"), ` against the number of people, at ε = ${isFinite ? Number(level.toPrecision(3)) : "∞"}.${dashed}`)
+		levelCaption.replaceChildren(...(isFinite ? [mean ? "± of the mean, in % of the range, against the " : "± of a share against the ", term("level", "level"), `, with ${whole(n)} people. A lower level hides more.${dashed}`] : []))
 		comparison.replaceChildren(...(better && alike !== null ? [term("alike", "Hiding everything alike"), ` would give ± ${percent(Math.min(1, alike))} instead of ± ${percent(Math.min(1, half))}, or need ${Number(((alike / half) ** 2).toPrecision(2))} times as many people.`] : []))
 		const enough = levelFor(points, target)
 		levelGoal.textContent = !(target > 0) ? "" : enough === undefined ? `With ${whole(n)} people, no level up to 6 gives ± ${percent(target)}.` : `With ${whole(n)} people, the level ε = ${Number(enough.toPrecision(3))} gives ± ${percent(target)} or less.`
 	}
 
-	/** Shows the expected shares and the simulated results. @param {{ quantile: number, rows: Share[] } | null} preview @param {any} domain @param {boolean} marks */
-	function showPreview(preview, domain, marks) {
+	/** Shows the expected shares and the simulated results. @param {{ quantile: number, rows: Share[] } | null} preview @param {any} domain @param {string} asked "marks", a question about numbers, or "" */
+	function showPreview(preview, domain, asked) {
+		const marks = asked === "marks"
 		shares.replaceChildren()
 		if (!preview) {
 			note.textContent = WORDS.noPreview
 			return noChart(picture)
 		}
 		const { quantile: z } = preview, rows = marks ? preview.rows.filter(({ value }) => String(value).endsWith("=yes")) : preview.rows
-		const names = rows.map(({ value }) => (marks ? String(value).replace(/=yes$/, "") : nameOf(value, domain)))
-		const places = [...rows.keys()].sort((a, b) => rows[b].expected - rows[a].expected || a - b).slice(0, MOST_SHOWN)
+		note.replaceChildren(term("simulated", "Simulated results."), WORDS.simulated)
+		if (asked === "mean") {
+			const amount = (/** @type {number} */ value) => number(Number(value.toPrecision(3)), { maximumFractionDigits: 6 }), [{ expected, expected_error: error, frequency, low, high }] = rows
+			shares.replaceChildren(h("li", {}, `mean: ${amount(expected)} ± `, h("strong", {}, amount(z * error))))
+			note.append(` The simulated mean is ${amount(frequency)}, and its interval ${amount(low)} to ${amount(high)}.`)
+			return noChart(picture)
+		}
+		const names = rows.map(({ value }) => (marks ? String(value).replace(/=yes$/, "") : asked === "distribution" ? `up to ${nameOf(value, domain)}` : nameOf(value, domain)))
+		const places = [...rows.keys()].sort((a, b) => (asked === "distribution" ? 0 : rows[b].expected - rows[a].expected) || a - b).slice(0, MOST_SHOWN)
 		shares.replaceChildren(...places.map((i) => h("li", {}, h("bdi", {}, names[i]), `: ${percent(rows[i].expected)} ± `, h("strong", {}, percent(z * rows[i].expected_error)),
 			z * rows[i].expected_error > rows[i].expected && h("span", { class: "quiet" }, " (too few people to tell it from 0)"))),
 		...(rows.length > MOST_SHOWN ? [h("li", { class: "quiet" }, `and ${whole(rows.length - MOST_SHOWN)} more values`)] : []))
-		note.replaceChildren(term("simulated", "Simulated results."), WORDS.simulated)
-		const grid = marks ? null : gridOf(domain), most = Math.max(0.01, ...rows.map(({ frequency }) => Math.min(1, frequency)))
+		const grid = asked ? null : gridOf(domain), most = Math.max(0.01, ...rows.map(({ frequency }) => Math.min(1, frequency)))
 		if (grid) chart(picture, (width) => heatMap(rows, grid, names, z, width, most))
 		else chart(picture, (width) => estimateChart([{ name: "simulated", rows }], names, places, z, width))
 	}

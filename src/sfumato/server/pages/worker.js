@@ -3,7 +3,7 @@
 
 /** Name of the store, which the survey page fills, too. */
 const CACHE = "sfumato-survey"
-const FILES = ["plain.css", "icon.svg", "survey.js", "dom.js", "domains.js", "messages.js", "messages-de.js", "messages-ar.js", "promise.js", "replies.js", "structure.js", "words.js", "sfumato.js"]
+const FILES = ["plain.css", "icon.svg", "survey.js", "districts.js", "dom.js", "domains.js", "messages.js", "messages-de.js", "messages-ar.js", "number-choice.js", "promise.js", "replies.js", "structure.js", "words.js", "sfumato.js"]
 /** Paths of the survey page, of its files and of the collections that it reads. */
 const STORED = /^\/(static\/[\w.-]+|c\/[a-z2-7]+|v1\/collections\/[a-z2-7]+)$/
 
