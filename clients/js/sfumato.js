@@ -1034,7 +1034,33 @@ function canonical(document) {
 }
 
 /** The SHA-256 hash of a string, as hex digits. */
-const digest = async (text = "") => hex(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))))
+const digest = async (text = "") => {
+	const bytes = new TextEncoder().encode(text)
+	return hex(crypto.subtle ? new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)) : sha256(bytes))
+}
+
+/** SHA-256 (FIPS 180-4) for pages over plain HTTP, where browsers lack `crypto.subtle`. @param {Uint8Array} bytes */
+function sha256(bytes) {
+	const primes = indices(312).filter((n) => n > 1 && indices(n).every((d) => d < 2 || n % d)), bits = (/** @type {number} */ root) => Math.floor((root % 1) * 2 ** 32) | 0
+	const keys = primes.map((p) => bits(Math.cbrt(p))), state = Int32Array.from(primes.slice(0, 8), (p) => bits(Math.sqrt(p)))
+	const padded = new Uint8Array(((bytes.length + 72) >> 6) << 6), view = new DataView(padded.buffer), w = new Int32Array(64)
+	padded.set(bytes)
+	padded[bytes.length] = 128
+	view.setBigUint64(padded.length - 8, BigInt(bytes.length) * 8n)
+	const turn = (/** @type {number} */ x, /** @type {number[]} */ [a, b, c]) => ((x >>> a) | (x << (32 - a))) ^ ((x >>> b) | (x << (32 - b))) ^ (c > 32 ? x >>> (c - 32) : (x >>> c) | (x << (32 - c)))
+	for (let start = 0; start < padded.length; start += 64) {
+		let [a, b, c, d, e, f, g, h] = state
+		for (let i = 0; i < 64; i++) {
+			// Shifts, in contrast to rotations, are written as 32 more.
+			w[i] = i < 16 ? view.getInt32(start + 4 * i) : turn(w[i - 2], [17, 19, 42]) + w[i - 7] + turn(w[i - 15], [7, 18, 35]) + w[i - 16]
+			const first = (h + turn(e, [6, 11, 25]) + ((e & f) ^ (~e & g)) + keys[i] + w[i]) | 0, second = turn(a, [2, 13, 22]) + ((a & b) ^ (a & c) ^ (b & c))
+			;[h, g, f, e, d, c, b, a] = [g, f, e, (d + first) | 0, c, b, a, (first + second) | 0]
+		}
+		;[a, b, c, d, e, f, g, h].forEach((value, i) => (state[i] += value))
+	}
+	state.forEach((value, i) => view.setInt32(4 * i, value))
+	return padded.subarray(0, 32)
+}
 
 /** Reads a mechanism from its spec. @param {any} spec @returns {Mechanism} */
 export function readMechanism(spec) {
@@ -1437,7 +1463,8 @@ const questionOf = (title) => String(title ?? "").normalize("NFKC").replace(/\s+
 
 // Outside a browser the module stores and sends nothing.
 if (globalThis.location) {
-	if (!isSecureContext) refuse("the page", "be loaded over https", location.origin, "InsecurePage")
+	// A page that tells people what plain HTTP lacks may set this before it loads the module.
+	if (!isSecureContext && !(/** @type {any} */ (globalThis)).sfumatoPlainHttp) refuse("the page", "be loaded over https", location.origin, "InsecurePage")
 	addEventListener("online", soon)
 	soon()
 }

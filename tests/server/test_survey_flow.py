@@ -40,7 +40,8 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with chromium() as browser:
+    # Names that are not this machine's, so that pages from them are not secure.
+    with chromium("--host-resolver-rules=MAP sfumato.local 127.0.0.1, MAP sfumato.example 127.0.0.1") as browser:
         yield browser
 
 
@@ -309,3 +310,82 @@ def test_catalogues_have_the_same_messages_and_places() -> None:
     used = set(re.findall(r'(?:\bt|stressedMessage|plain)\("([a-z0-9-]+)"', sources))
     known = {re.sub(r"\.\w+$", "", key) for key in english}
     assert used <= known | {"exposed"}, used - known
+
+
+@pytest.mark.component
+def test_a_survey_is_answered_over_plain_http_in_a_local_network(people: People, collector: Served) -> None:
+    """Browsers lack digests, locks and service workers there; the page says what is missing before it draws."""
+    rules: list[dict[str, Any]] = [{"kind": "uniform", "epsilon": "1"}, {"kind": "blocks", "blocks": [0, 0, 1, 1]}]
+    names = [
+        opened(collector, f"Plain {number}?", {"values": ILLNESSES}, {"epsilon": "1", **rule})
+        for number, rule in enumerate(rules)
+    ]
+    page = people(PHONE)
+    hashes = ",".join(read(collector, name)["mechanism_hash"][:32] for name in names)
+    address = f":{collector.port}/c/{names[0]}?then={names[1]}#;{hashes}"
+    page.goto(f"http://sfumato.local{address}")
+    page.wait_for_selector("h1:text-is('This page is not encrypted')")
+    assert page.evaluate("[isSecureContext, !crypto.subtle, !navigator.locks, !navigator.serviceWorker]") == [
+        False,
+        True,
+        True,
+        True,
+    ]
+    assert "could change this page" in page.inner_text("#plain")
+    assert fits(page)
+    page.select_option(".language select", "de")
+    page.wait_for_selector("h1:text-is('Diese Seite ist nicht verschlüsselt')")
+    page.select_option(".language select", "en")
+    page.click("text=Continue without encryption")
+    for name in names:
+        page.wait_for_selector("#plain-http")
+        choose(page, "flu")
+        send(page)
+        page.wait_for_selector("[data-state=sent]")
+        assert read(collector, name)["reports"] == 1
+        page.click("#outcome button.main")
+    page.wait_for_selector("#end li:nth-child(2)[data-state=sent]")
+    # A reload neither asks nor draws again.
+    page.reload()
+    page.wait_for_selector("#end li:nth-child(2)[data-state=sent]")
+    # Another mechanism than that of the link is refused, as on an encrypted page.
+    other = people(PHONE)
+    other.goto(f"http://sfumato.local:{collector.port}/c/{names[0]}#;{'0' * 32}")
+    other.click("text=Continue without encryption")
+    other.wait_for_selector("text=This question cannot be shown")
+    # Outside of local networks, nothing is answered without encryption.
+    public = people(PHONE)
+    public.goto(f"http://sfumato.example{address}")
+    public.wait_for_selector("text=This survey cannot be answered here")
+    assert public.locator("button").count() == 0
+    # Requests go to these names, and the browser says that it ignores a header on plain HTTP.
+    expected = ("a request to http://sfumato.", "The Cross-Origin-Opener-Policy header has been ignored")
+    people.faults = [fault for fault in people.faults if not fault.startswith(expected)]
+    assert [read(collector, name)["reports"] for name in names] == [1, 1]
+
+
+@pytest.mark.component
+def test_participants_see_when_replies_are_deleted_and_that_a_survey_was(people: People, collector: Served) -> None:
+    texts = {}
+    for days in (None, 0, 30):
+        name = high_low(collector, f"Kept {days}?", keep_days=days)
+        page = people(PHONE)
+        page.goto(f"{collector.url}/c/{name}")
+        page.wait_for_selector("#retention")
+        texts[days] = page.inner_text("#retention")
+    assert texts[None] == "The collector keeps single replies until the owner of the survey deletes it."
+    assert texts[0] == "The collector stores no single replies, only counts."
+    until = page.evaluate(
+        "new Date(Date.now() + 30 * 86400000).toLocaleDateString('en', { dateStyle: 'long', timeZone: 'UTC' })"
+    )
+    assert texts[30] == f"The collector deletes single replies by {until} and keeps only counts."
+    answer(page, f"{collector.url}/c/{name}", "flu")
+    collector.as_admin("PATCH", f"/v1/collections/{name}", {"state": "closed"})
+    deleted = collector.as_admin("DELETE", f"/v1/collections/{name}")
+    assert deleted.status == 200
+    page.goto(f"{collector.url}/c/{name}")
+    page.wait_for_selector("text=This survey was deleted, with the replies to it.")
+    stranger = people(PHONE)
+    stranger.goto(f"{collector.url}/c/{name}")
+    stranger.wait_for_selector("text=This survey does not exist.")
+    people.faults = [fault for fault in people.faults if "404" not in fault]

@@ -194,8 +194,13 @@ def test_a_number_is_put_into_its_bin_on_the_device(people: People, collector: S
     page.click(".cell:has-text('0.5 to below 5.5')")
     page.wait_for_selector("#promise:has-text('0.5 to below 5.5')")
     page.check("input[name=one-of-submission][value=open]")
+    page.fill("#keep-days", "soon")
+    page.click("text=Open the survey")
+    page.wait_for_selector(".alarm:has-text('as a whole number')")
+    page.fill("#keep-days", "90")
     link = studio_link(page)
     name = link.partition("#")[0].rpartition("/")[2]
+    assert read(collector, name)["keep_days"] == 90
     assert read(collector, name)["policy"]["domain"] == {"low": "0.5", "high": "100.5", "bins": 20}
 
     person = people(PHONE)

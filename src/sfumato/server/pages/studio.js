@@ -40,7 +40,7 @@ const newQuestion = () => ({
 })
 
 const draft = localStorage.getItem(DRAFT)
-const survey = { shared: true, total: 20, target: 2, again: "once", days: 7, waves: 10, factor: "2", changes: "", opens: "", closes: "", consent: "", ending: "", ...(draft ? JSON.parse(draft) : {
+const survey = { shared: true, total: 20, target: 2, again: "once", days: 7, waves: 10, factor: "2", changes: "", opens: "", closes: "", keep: "", consent: "", ending: "", ...(draft ? JSON.parse(draft) : {
 	questions: [newQuestion()], now: 0, people: 1000, before: 0.1, submission: "", links: 100, results: "", listed: true,
 }) }
 // Drafts of earlier versions lack some properties.
@@ -483,6 +483,8 @@ const sharing = card("Who answers, who reads?", () => [
 	}),
 	survey.again === "once" && h("div", { class: "row" }, ...[["opens", "Opens", "Optional. It cannot change after that time."], ["closes", "Closes", "Optional. You can change it in My surveys."]].map(([name, label, hint]) =>
 		field(name, label, input(survey, name, { type: "datetime-local", id: name }, save), hint))),
+	survey.again === "once" && field("keep-days", "Delete single replies after … days", input(survey, "keep", { type: "text", inputmode: "numeric", id: "keep-days", placeholder: "keep them" }, save),
+		"Optional. The counts, and so the results, stay. 0 stores no single replies. Participants see the date."),
 	h("label", { class: "choice" }, h("input", { type: "checkbox", id: "listed", checked: survey.listed, onchange: (/** @type {any} */ event) => {
 		survey.listed = event.target.checked
 		save()
@@ -631,6 +633,14 @@ function datesOf() {
 	return Object.fromEntries(stated.map((name) => [name, Math.floor(new Date(survey[name]).getTime() / 1000)]))
 }
 
+/** Returns the field of a collection that deletes single replies after some days. */
+function retentionOf() {
+	const days = String(survey.keep ?? "").trim()
+	if (survey.again !== "once" || !days) return {}
+	if (!/^\d{1,4}$/.test(days)) throw new Unfinished("Enter the days after which single replies are deleted as a whole number of at most 9999, or leave it empty.")
+	return { keep_days: Number(days) }
+}
+
 /** Collections that were created before a later one failed. @type {any[]} */
 let opened = []
 
@@ -646,7 +656,7 @@ async function open(event) {
 			if (!one.title.trim()) throw new Unfinished(`Question ${i + 1} is empty. Enter its wording.`)
 			try {
 				return { title: one.title.trim(), description: one.description.trim(), policy: policyOf(one), n: Math.round(survey.people), ...questionOf(one),
-					submission: access.submission, results: access.results, listed: survey.listed, ...datesOf(), ...wavesOf(one), ...statedPresentation(survey, one, { ...(one.kind === "scale" && { low_label: one.lowLabel, high_label: one.highLabel }), background: statedBackground(one) }) }
+					submission: access.submission, results: access.results, listed: survey.listed, ...datesOf(), ...retentionOf(), ...wavesOf(one), ...statedPresentation(survey, one, { ...(one.kind === "scale" && { low_label: one.lowLabel, high_label: one.highLabel }), background: statedBackground(one) }) }
 			} catch (error) {
 				throw new Unfinished(`Question ${i + 1}: ${error instanceof Error ? error.message : error}`)
 			}

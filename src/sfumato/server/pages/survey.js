@@ -95,16 +95,38 @@ function languageChoice() {
 		keepLanguage(event.target.value)
 		await useLanguage(event.target.value)
 		showFooter()
-		await question(history.state?.question ?? 0)
+		if (client) await question(history.state?.question ?? 0)
+		else await begin()
 	} }, ...Object.entries(LANGUAGES).map(([code, name]) => h("option", { value: code, lang: code, selected: code === currentLanguage() }, name))))
 }
 
 const showFooter = () => at("footer").replaceChildren(languageChoice())
 
+/** Whether a host is in a local network: a private address, or a name that only such a network knows. @param {string} host */
+const isLocal = (host) => /^(10|192\.168|169\.254|172\.(1[6-9]|2\d|3[01]))\.[\d.]+$|^\[(f[cd]|fe[89ab])|^[^.:[]+$|\.(local|lan|internal|home\.arpa)$/i.test(host)
+
+/** Key of the consent to plain HTTP in this tab. */
+const PLAIN = "sfumato-plain-http"
+
+/** States what plain HTTP lacks, and lets a participant in a local network continue. */
+function plainHttp() {
+	show(h("h1", {}, t("plain-title")), h("div", { class: "card", id: "plain" }, h("p", {}, t("plain-why")), h("ul", {}, ...[t("plain-change"), t("plain-read"), t("plain-offline")].map((sentence) => h("li", {}, sentence))), h("p", {}, t("plain-else")),
+		h("div", { class: "actions" }, h("button", { type: "button", onclick: () => {
+			store(PLAIN, "yes")
+			agreedToPlain = true
+			begin().then(focusHeading)
+		} }, t("plain-continue")))))
+}
+let agreedToPlain = stored(PLAIN) === "yes"
+
 /** Shows the first question that is neither answered nor declined, or the end. */
 async function begin() {
 	await useLanguage(wantedLanguage())
 	showFooter()
+	if (!isSecureContext && isLocal(location.hostname)) {
+		if (!agreedToPlain) return plainHttp()
+		Object.assign(globalThis, { sfumatoPlainHttp: true })
+	}
 	try {
 		client = await import("./sfumato.js")
 		replies = await import("./replies.js")
@@ -168,7 +190,8 @@ async function question(i) {
 	} catch (error) {
 		if (current !== turn) return
 		const name = error instanceof Error ? error.name : "", reason = error instanceof Error ? error.message : error
-		const message = name === "NotFound" ? t("not-found") : name === "TypeError" ? t("unreachable") : t(name === "PolicyViolated" ? "violated" : "unsafe", { reason })
+		const isKnown = name === "NotFound" && (await client.answers().catch(() => [])).some(({ collection: address }) => address.split("#")[0] === addressOf(ids[i]))
+		const message = name === "NotFound" ? t(isKnown ? "deleted" : "not-found") : name === "TypeError" ? t("unreachable") : t(name === "PolicyViolated" ? "violated" : "unsafe", { reason })
 		return show(progress(i), h("h1", {}, t("cannot-show")), h("p", { class: "alarm" }, message), h("div", { class: "actions" },
 			h("button", { type: "button", class: "main", onclick: () => question(i) }, t("try-again")), onwards(i)))
 	}
@@ -273,7 +296,7 @@ function form(i, collection, secret, all, memory) {
 	} },
 	steps, memory === "other" && h("p", { class: "alarm", id: "again" }, t("drawn-again")), fault, review, statement.element, levels(collection), ids.length > 1 && sum(all), required && h("p", { id: "required" }, t("required")), buttons)
 	const { current, count } = collection.waves ?? { current: null, count: 0 }
-	show(progress(i), sectionOf(collection), title(collection), ...paragraphs(collection.description), !navigator.onLine && h("p", { class: "promise", id: "offline" }, t("offline")), current !== null && h("p", { id: "wave" }, t("wave", { number: current + 1, all: count })), h("div", { class: "card" }, fields))
+	show(progress(i), sectionOf(collection), title(collection), ...paragraphs(collection.description), !isSecureContext && h("p", { class: "alarm", id: "plain-http" }, t("plain-http")), !navigator.onLine && h("p", { class: "promise", id: "offline" }, t("offline")), current !== null && h("p", { id: "wave" }, t("wave", { number: current + 1, all: count })), h("div", { class: "card" }, fields))
 }
 
 /** Key of the message about how likely a reply reveals the answer. @param {Collection} collection @param {string} [start] */
@@ -290,14 +313,23 @@ function promise(collection) {
 	/** States how often a reply names the chosen value, or examples. @param {number | null} chosen */
 	const choose = (chosen) => reader && often.replaceChildren(...oddsInWords(reader, domain, chosen).map((sentence) => h("li", {}, ...stressed(sentence))))
 	choose(null)
-	const days = /** @type {any} */ (collection).keep_days
 	const element = h("section", { class: "promise", "aria-label": t("will-be-sent") },
 		h("h2", {}, t("will-be-sent")), h("p", exposure(disclosure) ? { class: "alarm loud", role: "alert" } : {}, t(exposedKey(collection))),
 		often,
 		h("p", { id: "odds" }, ...stressed(guessInWords(disclosure))),
 		h("ul", { class: "disclosure", id: "bounds" }, ...disclosureSentences(factsOf(collection)).map((sentence) => h("li", {}, ...stressed(sentence))), unproved),
-		h("p", { class: "small quiet" }, t(collection.waves ? "device-waves" : "device-computes"), days ? ` ${t("retention", { days })}` : ""))
+		h("p", { class: "small quiet" }, t(collection.waves ? "device-waves" : "device-computes")), h("p", { class: "small quiet", id: "retention" }, retention(collection)))
 	return { element, choose }
+}
+
+/** Milliseconds of a day. */
+const DAY = 86400000
+
+/** States how long the collector keeps a reply that is sent now. @param {Collection} collection */
+function retention(collection) {
+	const { keep_days: days } = /** @type {any} */ (collection)
+	if (collection.waves || days === 0) return t("retention-none")
+	return days ? t("retention", { date: new Date(Date.now() + days * DAY).toLocaleDateString(`${currentLanguage()}-u-nu-latn`, { dateStyle: "long", timeZone: "UTC" }) }) : t("retention-until")
 }
 
 /** States what the replies to all questions of the link reveal together. @param {(Collection | null)[]} all */

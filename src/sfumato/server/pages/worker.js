@@ -21,6 +21,8 @@ scope.addEventListener("fetch", (/** @type {any} */ event) => {
 		try {
 			const response = await fetch(request)
 			if (response.ok) await cache.put(pathname, response.clone())
+			// A survey that was deleted is not shown from the store.
+			else if (response.status === 404) await cache.delete(pathname)
 			return response
 		} catch (error) {
 			const copy = await cache.match(pathname)
