@@ -12,10 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
+import sfumato as sf
 import sfumato.server.pages
-from support.browsing import DESKTOP, PHONE, People, enter_studio, opened
+from sfumato.device import privatize_indices
+from support.browsing import DESKTOP, PHONE, People, enter_studio, opened, read
 from support.collectors import Served, served
 from support.components import absent, chromium
 
@@ -163,7 +166,24 @@ def test_one_time_links_are_printed_as_a_sheet_of_codes(people: People, collecto
 # -- languages -----------------------------------------------------------------------------------------------
 
 #: Modules of the pages for owners and readers whose messages are translated.
-TRANSLATED = ("api.js", "dom.js", "owners.js", "share.js", "surveys.js")
+TRANSLATED = (
+    "answers.js",
+    "api.js",
+    "charts.js",
+    "days.js",
+    "differences.js",
+    "district-totals.js",
+    "dom.js",
+    "embed-code.js",
+    "embed.js",
+    "owners.js",
+    "result-options.js",
+    "result-table.js",
+    "results.js",
+    "share.js",
+    "surveys.js",
+    "trend.js",
+)
 #: Words of English that are in no German or Arabic message.
 ENGLISH = re.compile(
     r"\b(the|and|of|is|are|this|that|your|you|with|for|not|only|they|survey|surveys|question|questions|answer|answers"
@@ -196,7 +216,7 @@ def test_every_message_for_owners_is_in_every_catalogue() -> None:
             f"{name}: a message without a literal key"
         )
         used |= {json.loads(one) for one in re.findall(r'\bt\(("(?:[^"\\]|\\.)*")', source)}
-    for page in ("surveys.html",):
+    for page in ("surveys.html", "results.html", "embed.html"):
         source = (FOLDER / page).read_text(encoding="utf-8")
         used |= {one.strip() for one in re.findall(r"<[^>]* data-t>([^<]*)<", source)}
         used |= set(re.findall(r"<title>([^<]*)</title>", source))
@@ -269,3 +289,44 @@ def test_my_surveys_speak_the_language_of_the_owner(
     page.wait_for_function("!document.querySelector('.records') || document.querySelectorAll('.records').length > 1")
     assert english(page, "Tee", "create", "open") == []
     assert page.evaluate(WIDER) == []
+
+
+@pytest.mark.component
+@pytest.mark.parametrize(("language", "direction", "word"), [("de", "ltr", "Ergebnisse"), ("ar", "rtl", "النتائج")])
+def test_results_speak_the_language_of_the_reader(
+    people: People, collector: Served, language: str, direction: str, word: str
+) -> None:
+    """Every part of the page: single values, maps, groups, waves, a question, and public results in a frame."""
+    policy = {"kind": "uniform", "epsilon": "1"}
+    grid = {"grid": {"latitude": [0, 1], "longitude": [0, 1], "rows": 2, "columns": 2}}
+    square = {"rings": [[[0, 0], [10000, 0], [10000, 10000], [0, 10000]]], "name": "Tee"}
+    shown = {"background": {"shapes": [square], "districts": [0, 0, 0, -1]}}
+    names = [opened(collector, f"Tee {language} {i}", {"values": ["Tee", "Saft"]}, policy) for i in range(3)]
+    names.append(opened(collector, "Tee, wo", grid, policy, presentation=shown))
+    names.append(opened(collector, "Tee, Mittel", {"low": 1, "high": 6}, policy, question="mean"))
+    for name in names:
+        mechanism = sf.mechanism_from_spec(read(collector, name)["mechanism"])
+        values = np.arange(600) % len(mechanism.domain)
+        reports = privatize_indices(mechanism, values, sf.InsecureSeeded(1))
+        assert collector.send(name, mechanism, reports, "all-its-reports").status == 200
+    page = people(PHONE)
+    page.goto(f"{collector.url}/c/{names[0]}/results")
+    page.select_option(".language select", language)
+    page.wait_for_selector(f".step:text-is('{word}')")
+    page.evaluate("token => sessionStorage.setItem('sfumato-admin-token', token)", collector.admin)
+    others = f"{names[1]},{names[2]}"
+    for path, selector in (
+        (f"{names[0]}/results", "#table tbody"),
+        (f"{names[0]}/results?with={others}", "#differences tbody"),
+        (f"{names[0]}/results?then={others}", "#table-3 tbody"),
+        (f"{names[3]}/results", "#districts tbody"),
+        (f"{names[4]}/results", "#answer .big"),
+        (f"{names[0]}/embed", "#about"),
+    ):
+        page.goto(f"{collector.url}/c/{path}")
+        page.wait_for_selector(selector)
+        page.wait_for_selector("#permalink, #about")
+        page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+        assert page.evaluate("[document.documentElement.lang, document.documentElement.dir]") == [language, direction]
+        assert english(page, "Tee", "<iframe") == [], path
+        assert page.evaluate(WIDER) == [], path

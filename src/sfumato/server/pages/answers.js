@@ -1,13 +1,14 @@
 // Answers to the question of a collection: a headline for one answer, a chart of the distribution function, and a table.
 import { chart, distributionChart, noChart } from "./charts.js"
 import { h, percent } from "./dom.js"
+import { t } from "./owners.js"
 
 /** @typedef {{ answer: any, value: any, standard_error: number | null, low: any, high: any }} AnswerRow */
 /** @typedef {{ title: string, question: any, answers: AnswerRow[], rounding: number,
  * marks?: boolean }} Answered */
 
 /** Titles of the questions, by name. */
-const TITLES = { mean: "Mean", distribution: "Share of people up to each value", ranges: "Shares of ranges", quantiles: "Quantiles", workload: "Answers", marginals: "Shares of people" }
+const TITLES = { mean: t("Mean"), distribution: t("Share of people up to each value"), ranges: t("Shares of ranges"), quantiles: t("Quantiles"), workload: t("Answers"), marginals: t("Shares of people") }
 /** Questions whose answers are shares of people. */
 const SHARES = ["distribution", "ranges", "marginals"]
 /** Maximum rows of the table; the files contain all of them. */
@@ -22,9 +23,9 @@ export function answerText(value, question) {
 
 /** Names an answer. @param {AnswerRow} row @param {any} question */
 export function answerName({ answer }, question) {
-	if (question.question === "distribution") return `up to ${answer}`
+	if (question.question === "distribution") return t("up to {value}", { value: answer })
 	if (question.question === "marginals") return String(answer).replace(/=yes$/, "")
-	return question.question === "quantiles" ? (answer === 0.5 ? "median" : percent(answer, 0)) : String(answer)
+	return question.question === "quantiles" ? (answer === 0.5 ? t("median") : percent(answer, 0)) : String(answer)
 }
 
 /** Creates the card of the answers, and the function that shows the latest ones. */
@@ -36,7 +37,7 @@ export function answersCard(tag = "") {
 		// Of the options of a multiple choice, the share of "no" says nothing more than that of "yes".
 		const asked = groups.filter(({ question }) => question).map((group) => (group.marks ? { ...group, answers: group.answers.filter(({ answer }) => String(answer).endsWith("=yes")) } : group))
 		if (!asked.length) return
-		heading.textContent = TITLES[/** @type {keyof typeof TITLES} */ (asked[0].question.question)] ?? "Answers"
+		heading.textContent = TITLES[/** @type {keyof typeof TITLES} */ (asked[0].question.question)] ?? t("Answers")
 		headline.replaceChildren(...asked.flatMap((group) => sentences(group, level, asked.length > 1)))
 		const [{ question, answers }] = asked
 		if (question.question === "distribution" && answers.length) chart(picture, (width) => distributionChart(answers, width))
@@ -49,12 +50,12 @@ export function answersCard(tag = "") {
 /** States a single answer, or why there are none. @param {Answered} group @param {string} level @param {boolean} many */
 function sentences({ title, question, answers, rounding }, level, many) {
 	const who = many ? `${title}: ` : ""
-	const binned = rounding > 0 && h("p", { class: "small quiet" }, `Numbers were divided into bins, which adds an error of at most ${Number(rounding.toPrecision(3))}.`)
-	if (!answers.length) return [h("p", { class: "quiet" }, `${who}No answer to show yet.`)]
+	const binned = rounding > 0 && h("p", { class: "small quiet" }, t("Numbers were divided into bins, which adds an error of at most {error}.", { error: Number(rounding.toPrecision(3)) }))
+	if (!answers.length) return [h("p", { class: "quiet" }, `${who}${t("No answer to show yet.")}`)]
 	if (answers.length > 1) return [binned || ""]
 	const [row] = answers, text = (/** @type {any} */ value) => answerText(value, question)
 	return [h("p", {}, who, h("span", { class: "big" }, text(row.value))),
-		h("p", { class: "quiet" }, `${answerName(row, question)}; ${percent(Number(level), 0)} interval: ${text(row.low)} to ${text(row.high)}`), binned || ""]
+		h("p", { class: "quiet" }, t("{name}; {level} interval: {low} to {high}", { name: answerName(row, question), level: percent(Number(level), 0), low: text(row.low), high: text(row.high) })), binned || ""]
 }
 
 /** Shows the answers as a table. @param {Answered} group @param {string} level @param {boolean} many */
@@ -62,7 +63,7 @@ function answerTable({ title, question, answers }, level, many) {
 	const text = (/** @type {any} */ value) => h("td", { class: "number" }, answerText(value, question))
 	const body = answers.slice(0, MOST_ROWS).map((row) => h("tr", {}, h("th", { scope: "row" }, answerName(row, question)),
 		text(row.value), text(row.standard_error), text(row.low), text(row.high)))
-	const heads = ["estimate", "s.e.", "low", "high"].map((name) => h("th", { class: "number", scope: "col" }, name))
-	return h("table", {}, h("caption", {}, `${many ? `${title}. ` : ""}${percent(Number(level), 0)} intervals, unbiased estimates.`),
-		h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "answer"), ...heads)), h("tbody", {}, ...body))
+	const heads = [t("estimate"), t("s.e."), t("low"), t("high")].map((name) => h("th", { class: "number", scope: "col" }, name))
+	return h("table", {}, h("caption", {}, `${many ? `${title}. ` : ""}${t("{level} intervals, unbiased estimates.", { level: percent(Number(level), 0) })}`),
+		h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("answer")), ...heads)), h("tbody", {}, ...body))
 }

@@ -1,6 +1,7 @@
 // SVG charts, drawn at their display width; the style sheet sets the colours.
 import { outlines } from "./districts.js"
 import { h, percent, s, whole } from "./dom.js"
+import { t } from "./messages.js"
 
 /** @typedef {{ value: any, frequency: number, standard_error: number, low: number, high: number }} Row */
 
@@ -119,7 +120,7 @@ export function estimateChart(groups, names, places, z, width) {
 	const x = (/** @type {number} */ v) => left + ((v - low) / (high - low)) * (width - left - right)
 	const step = stepFor(high - low, narrow ? 3 : 5), first = Math.ceil(low / step), last = Math.floor(high / step)
 	const marks = Array.from({ length: last - first + 1 }, (_, i) => (first + i) * step)
-	return frame(width, height, `Estimated shares of ${places.length} values with their intervals; the table has the same numbers`,
+	return frame(width, height, t("Estimated shares of {number} values with their intervals; the table has the same numbers", { number: places.length }),
 		...marks.flatMap((v) => [
 			s("path", { d: path([[x(v), top], [x(v), height - bottom]]), class: Math.abs(v) < 1e-12 ? "axis" : "rule" }),
 			label(x(v), height - bottom + 20, percent(v, step < 0.01 ? 1 : 0), { "text-anchor": "middle", class: "quiet" }),
@@ -135,7 +136,7 @@ export function estimateChart(groups, names, places, z, width) {
 	/** @param {Row} row @param {number} middle @param {number} group */
 	function bar(row, middle, group) {
 		const ends = [x(within(row.low)), x(within(row.high))], share = within(row.frequency)
-		const said = rare(row, z) ? `at most ${percent(row.high)}` : percent(share)
+		const said = rare(row, z) ? t("at most {bound}", { bound: percent(row.high) }) : percent(share)
 		return s("g", { class: `${group ? "second" : "first"} group-${group % 6}${unsure(row, z) ? " unsure" : ""}` },
 			s("rect", { x: x(0), y: middle - 7, width: x(share) - x(0), height: 14, rx: 3, class: "bar" }),
 			s("path", { d: path([[ends[0], middle], [ends[1], middle]]), class: "whisker" }),
@@ -154,7 +155,7 @@ export function distributionChart(answers, width) {
 	const y = (/** @type {number} */ v) => top + (1 - Math.min(1, Math.max(0, v))) * (height - top - bottom)
 	const steps = (/** @type {"value" | "low" | "high"} */ name) => answers.flatMap((row, i) => [[x(i), y(row[name])], [x(i + 1), y(row[name])]])
 	const every = Math.max(1, Math.ceil((answers.length * 60) / (width - left - right)))
-	return frame(width, height, `Estimated share of people up to each of ${answers.length} values; the table has the same numbers`,
+	return frame(width, height, t("Estimated share of people up to each of {number} values; the table has the same numbers", { number: answers.length }),
 		...[0, 0.25, 0.5, 0.75, 1].flatMap((v) => [
 			s("path", { d: path([[left, y(v)], [width - right, y(v)]]), class: v ? "rule" : "axis" }),
 			label(left - 8, y(v) + 4, percent(v, 0), { "text-anchor": "end", class: "quiet" }),
@@ -162,7 +163,7 @@ export function distributionChart(answers, width) {
 		s("path", { d: `${path([...steps("low"), ...steps("high").reverse()])}Z`, class: "area" }),
 		s("path", { d: path(steps("value")), class: "line" }),
 		...answers.flatMap((row, i) => (i % every ? [] : [label(x(i), height - bottom + 20, cut(String(row.answer), 8), { "text-anchor": "middle", class: "quiet" })])),
-		label((left + width - right) / 2, height - 4, "value", { "text-anchor": "middle" }),
+		label((left + width - right) / 2, height - 4, t("value"), { "text-anchor": "middle" }),
 	)
 }
 
@@ -184,12 +185,12 @@ export function heatMap(rows, grid, names, z, width, most, background = null, wi
 		const row = rows[place], open = unsure(row, z), share = within(row.frequency), fill = colour(open && !rare(row, z) ? 0 : share / most)
 		const x = left + (i % grid.columns) * side, y = top + Math.floor(i / grid.columns) * side
 		return s("g", {},
-			s("rect", { x, y, width: side, height: side, rx: 3, class: "patch", fill: `rgb(${fill})` }, s("title", {}, `${names[place]}: ${rare(row, z) ? `at most ${percent(row.high)}` : open ? "not enough answers yet" : percent(share)}, ${percent(row.low)} to ${percent(row.high)}`)),
+			s("rect", { x, y, width: side, height: side, rx: 3, class: "patch", fill: `rgb(${fill})` }, s("title", {}, `${names[place]}: ${rare(row, z) ? t("at most {bound}", { bound: percent(row.high) }) : open ? t("not enough answers yet") : percent(share)}, ${t("{low} to {high}", { low: percent(row.low), high: percent(row.high) })}`)),
 			open && side > 14 && s("rect", { x: x + 4, y: y + 4, width: side - 8, height: side - 8, rx: 2, class: "unsettled" }),
 			side >= 44 && !open && label(x + side / 2, y + side / 2 + 4, percent(share), { "text-anchor": "middle", class: luminance(fill) > 0.18 ? "on-light" : "on-dark" }))
 	})
 	const scale = Array.from({ length: 24 }, (_, i) => s("rect", { x: left + i * 6, y: height - 30, width: 6.5, height: 12, fill: `rgb(${colour(i / 23)})` }))
-	return frame(Math.min(width, Math.max(whole, left + 240)), height, "Map of estimated shares; the table has the same numbers",
+	return frame(Math.min(width, Math.max(whole, left + 240)), height, t("Map of estimated shares; the table has the same numbers"),
 		...(grid.map ? [] : [
 			...grid.rowNames.map((name, i) => label(left - 10, top + (i + 0.5) * side + 4, cut(String(name), left / 7.4), { "text-anchor": "end" })),
 			...grid.columnNames.map((name, i) => label(left + (i + 0.5) * side, 16, cut(String(name), side / 7.4), { "text-anchor": "middle" })),
@@ -236,7 +237,7 @@ export function png(svgs, lines, scale = 2, margin = 16) {
 		drawShapes(context, svg)
 		context.translate(0, sizes[i].height + margin)
 	})
-	return new Promise((resolve, reject) => canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("The browser could not create the image. Try another browser."))), "image/png"))
+	return new Promise((resolve, reject) => canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error(t("The browser could not create the image. Try another browser.")))), "image/png"))
 }
 
 /** Properties of the style sheet that the shapes of a chart have. */
@@ -309,7 +310,7 @@ export function trendChart(points, count, most, name, width) {
 	const step = stepFor(most - low, 3), first = Math.ceil(low / step), marks = Array.from({ length: Math.floor(most / step) - first + 1 }, (_, i) => (first + i) * step)
 	const every = Math.ceil(count / Math.max(1, Math.floor((width - left - right) / 34)))
 	const waves = Array.from({ length: count }, (_, i) => i).filter((i) => i % every === 0)
-	return frame(width, height, `${name}: ${points.map(({ wave, row }) => `wave ${wave + 1} ${percent(row.frequency)}, ${percent(row.low)} to ${percent(row.high)}`).join("; ")}`,
+	return frame(width, height, `${name}: ${points.map(({ wave, row }) => `${t("Wave {number}", { number: wave + 1 })} ${percent(row.frequency)}, ${t("{low} to {high}", { low: percent(row.low), high: percent(row.high) })}`).join("; ")}`,
 		...marks.flatMap((v) => [
 			s("path", { d: path([[left, y(v)], [width - right, y(v)]]), class: v ? "rule" : "axis" }),
 			label(left - 6, y(v) + 4, percent(v, step < 0.01 ? 1 : 0), { "text-anchor": "end", class: "quiet" }),

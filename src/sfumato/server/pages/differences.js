@@ -3,6 +3,7 @@ import { answerName } from "./answers.js"
 import { ask } from "./api.js"
 import { nameOf } from "./domains.js"
 import { csv, download, h, percent } from "./dom.js"
+import { t } from "./owners.js"
 import { AGAINST, chosen, optionField, today } from "./result-options.js"
 /** @typedef {{ group: number, minus: number | null, answer: any, difference: number, standard_error: number, low: number, high: number, p_value: number, adjusted_p_value: number }} Difference */
 
@@ -14,17 +15,17 @@ const SHARES = ["distribution", "ranges", "marginals"]
 /** Creates the card of the differences, and the function that shows the latest ones. @param {any[]} collections @param {string} tag */
 export function differencesCard(collections, tag) {
 	const [{ id, question, policy: { domain } }] = collections, asked = question?.question !== "quantiles" && question
-	const fault = h("p", { class: "quiet", hidden: true }), summary = h("p", { role: "status" }), table = h("div", { class: "wide", id: `differences${tag}`, tabindex: "0", role: "region", "aria-label": "Table of differences" })
-	const save = h("button", { type: "button", disabled: true, onclick: () => saveCsv() }, "CSV of the differences")
-	const section = h("section", { class: "card", "aria-label": "Differences between groups" }, h("h2", {}, "Differences between groups"), h("div", { class: "row" }, optionField("against", AGAINST, "Differences", tag)), fault, summary, table,
-		h("details", {}, h("summary", {}, "What do these intervals mean?"), h("p", {}, "All intervals of this table together contain the true differences with the stated probability, so you may look for the largest ones. They are wider than those of single differences."),
-			h("p", {}, "A difference is clear if its interval does not contain 0. The p-value is the probability of a difference at least this large if the groups were alike, adjusted for the number of differences by Holm's method. Both use unbiased estimates.")),
+	const fault = h("p", { class: "quiet", hidden: true }), summary = h("p", { role: "status" }), table = h("div", { class: "wide", id: `differences${tag}`, tabindex: "0", role: "region", "aria-label": t("Table of differences") })
+	const save = h("button", { type: "button", disabled: true, onclick: () => saveCsv() }, t("CSV of the differences"))
+	const section = h("section", { class: "card", "aria-label": t("Differences between groups") }, h("h2", {}, t("Differences between groups")), h("div", { class: "row" }, optionField("against", AGAINST, t("Differences"), tag)), fault, summary, table,
+		h("details", {}, h("summary", {}, t("What do these intervals mean?")), h("p", {}, t("All intervals of this table together contain the true differences with the stated probability, so you may look for the largest ones. They are wider than those of single differences.")),
+			h("p", {}, t("A difference is clear if its interval does not contain 0. The p-value is the probability of a difference at least this large if the groups were alike, adjusted for the number of differences by Holm's method. Both use unbiased estimates."))),
 		h("div", { class: "actions" }, save))
 	/** @type {any} */
 	let latest = null
 	let shownKey = "", running = false, wanted = "", after = 0, timer = 0
 	/** Names a group. @param {number | null} place */
-	const groupName = (place) => (place === null ? "all others" : `${place + 1}. ${collections[place].title}`)
+	const groupName = (place) => (place === null ? t("all others") : `${place + 1}. ${collections[place].title}`)
 	const valueName = (/** @type {Difference} */ row) => (latest.question ? answerName(/** @type {any} */ (row), latest.question) : nameOf(row.answer, domain))
 	const text = (/** @type {number} */ value) => (!latest.question || SHARES.includes(latest.question.question) ? percent(value) : String(Number(value.toPrecision(4))).replace(/^-/, "−"))
 
@@ -48,7 +49,7 @@ export function differencesCard(collections, tag) {
 		} catch (error) {
 			latest = null
 			fault.hidden = false
-			fault.textContent = `The differences cannot be shown: ${error instanceof Error ? error.message : String(error)}`
+			fault.textContent = t("The differences cannot be shown: {reason}", { reason: error instanceof Error ? error.message : String(error) })
 		}
 		running = false
 		shownKey = key
@@ -63,13 +64,13 @@ export function differencesCard(collections, tag) {
 		/** @type {Difference[]} */
 		const rows = latest.rows, clear = rows.filter(({ low, high }) => low > 0 || high < 0), query = chosen.filter.trim().toLowerCase()
 		const level = percent(latest.level, 0)
-		summary.textContent = clear.length ? `${clear.length} of ${rows.length} differences ${clear.length === 1 ? "is" : "are"} clear: with ${level} confidence, all intervals together contain the true differences.` : `No difference is clear: with ${level} confidence, every interval contains 0.`
+		summary.textContent = clear.length ? t("{count} of {all} differences are clear: with {level} confidence, all intervals together contain the true differences.", { count: clear.length, all: rows.length, level }) : t("No difference is clear: with {level} confidence, every interval contains 0.", { level })
 		const cells = rows.filter((row) => valueName(row).toLowerCase().includes(query)).map((row) => h("tr", { class: row.low > 0 || row.high < 0 ? "" : "open-row" },
 			h("th", { scope: "row" }, valueName(row), h("span", { class: "verdict" }, `${groupName(row.group)} − ${groupName(row.minus)}`)),
 			...[row.difference, row.low, row.high].map((value) => h("td", { class: "number" }, text(value))),
-			h("td", { class: "number" }, row.adjusted_p_value < 0.001 ? "< 0.001" : row.adjusted_p_value.toFixed(3)), h("td", {}, row.low > 0 ? "higher" : row.high < 0 ? "lower" : "not clear")))
-		table.replaceChildren(h("table", {}, h("caption", {}, `${AGAINST[latest.against][0].toUpperCase()}${AGAINST[latest.against].slice(1)}; simultaneous ${level} intervals, unbiased estimates.`),
-			h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "value and groups"), ...["difference", "low", "high", "p"].map((name) => h("th", { class: "number", scope: "col" }, name)), h("th", { scope: "col" }, "verdict"))),
+			h("td", { class: "number" }, row.adjusted_p_value < 0.001 ? "< 0.001" : row.adjusted_p_value.toFixed(3)), h("td", {}, row.low > 0 ? t("higher") : row.high < 0 ? t("lower") : t("not clear"))))
+		table.replaceChildren(h("table", {}, h("caption", {}, `${AGAINST[latest.against][0].toUpperCase()}${AGAINST[latest.against].slice(1)}; ${t("simultaneous {level} intervals, unbiased estimates.", { level })}`),
+			h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("value and groups")), ...[t("difference"), t("low"), t("high"), "p"].map((name) => h("th", { class: "number", scope: "col" }, name)), h("th", { scope: "col" }, t("verdict")))),
 			h("tbody", {}, ...cells)))
 	}
 

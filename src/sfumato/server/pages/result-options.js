@@ -1,13 +1,14 @@
 // Options of the results page. All questions of the page share them, and the address holds them, so that a link shows the same page.
 import { h, percent } from "./dom.js"
+import { t } from "./owners.js"
 
 export const LEVELS = ["0.9", "0.95", "0.99"]
 /** @type {Record<string, string>} */
-export const METHODS = { unbiased: "unbiased", efficient: "efficient (least variance)", simplex: "projected onto valid shares", mle: "maximum likelihood", bayes: "shrunk (empirical Bayes)", best: "best of projected and shrunk" }
+export const METHODS = { unbiased: t("unbiased"), efficient: t("efficient (least variance)"), simplex: t("projected onto valid shares"), mle: t("maximum likelihood"), bayes: t("shrunk (empirical Bayes)"), best: t("best of projected and shrunk") }
 /** @type {Record<string, string>} */
-export const SORTS = { "": "automatic", list: "as in the survey", share: "by share", label: "by name" }
+export const SORTS = { "": t("automatic"), list: t("as in the survey"), share: t("by share"), label: t("by name") }
 /** What groups are compared with. @type {Record<string, string>} */
-export const AGAINST = { first: "each group minus the first", pairs: "every two groups", rest: "each group minus all others together" }
+export const AGAINST = { first: t("each group minus the first"), pairs: t("every two groups"), rest: t("each group minus all others together") }
 
 /** Milliseconds after the last key before a filter applies, because browsers limit changes of the address. */
 const TYPING = 150
@@ -60,7 +61,7 @@ export function filterField(tag) {
 		clearTimeout(timer)
 		timer = window.setTimeout(() => choose("filter", field.value), TYPING)
 	} })
-	return h("div", { class: "field" }, h("label", { for: field.id }, "Find a value"), field)
+	return h("div", { class: "field" }, h("label", { for: field.id }, t("Find a value")), field)
 }
 
 /** Returns the options that differ from their defaults, as a query. @param {(keyof Options)[]} names */
@@ -70,7 +71,7 @@ export function queryOf(names) {
 }
 
 /** Names the level and the method of the estimates. @param {{ method: string, level: string }} options */
-export const aboutEstimates = ({ method, level } = chosen) => `${percent(Number(level), 0)} intervals, ${METHODS[method]} estimate`
+export const aboutEstimates = ({ method, level } = chosen) => t("{level} intervals, {method} estimate", { level: percent(Number(level), 0), method: METHODS[method] })
 
 /** Returns the date of today, for files. */
 export const today = () => new Date().toISOString().slice(0, 10)

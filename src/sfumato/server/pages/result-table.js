@@ -1,6 +1,7 @@
 // The order and the table of estimates, for one group or several groups.
 import { rare, unsure } from "./charts.js"
 import { h, percent, whole } from "./dom.js"
+import { t } from "./owners.js"
 /** @typedef {import("./charts.js").Row} Row */
 
 /** Maximum bars of a chart. */
@@ -23,22 +24,22 @@ export function placesOf(names, rows, sort, filter) {
  * @param {number[]} places @param {number} z the quantile of the intervals @param {string} about */
 export function resultTable(groups, names, places, z, about) {
 	const many = groups.length > 1, count = names.length
-	const rest = places.length > MOST_ROWS ? ` The first ${whole(MOST_ROWS)} of ${whole(places.length)} values; the files contain all of them.` : ""
-	const shown = places.length < count ? ` ${whole(places.length)} of ${whole(count)} values match.` : ""
+	const rest = places.length > MOST_ROWS ? ` ${t("The first {number} of {all} values; the files contain all of them.", { number: whole(MOST_ROWS), all: places.length })}` : ""
+	const shown = places.length < count ? ` ${t("{number} of {all} values match.", { number: whole(places.length), all: count })}` : ""
 	const heads = many ? groups.map(({ title, reports }, i) => h("th", { class: "number group", scope: "col" }, `${i + 1}. ${title}`, h("span", { class: "verdict" }, answers(reports))))
-		: ["share", "s.e.", "low", "high"].map((name) => h("th", { class: "number", scope: "col" }, name))
+		: [t("share"), t("s.e."), t("low"), t("high")].map((name) => h("th", { class: "number", scope: "col" }, name))
 	const all = groups.every(({ rows }) => rows.every((row) => unsure(row, z)))
 	const body = places.slice(0, MOST_ROWS).map((x) => {
 		const each = groups.map(({ rows }) => rows[x])
 		return h("tr", { class: each.every((row) => unsure(row, z)) ? "open-row" : "" },
-			h("th", { scope: "row" }, names[x], !many && h("span", { class: "verdict" }, rare(each[0], z) ? `at most ${percent(each[0].high)}` : !all && unsure(each[0], z) ? "not enough answers yet" : "")),
+			h("th", { scope: "row", dir: "auto" }, names[x], !many && h("span", { class: "verdict" }, rare(each[0], z) ? t("at most {bound}", { bound: percent(each[0].high) }) : !all && unsure(each[0], z) ? t("not enough answers yet") : "")),
 			...(many ? each.map((row) => groupCell(row, z)) : [within(each[0].frequency), each[0].standard_error, each[0].low, each[0].high].map((v) => h("td", { class: "number" }, percent(v)))))
 	})
-	return h("table", {}, h("caption", {}, `${about}.${shown}${rest}`), h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "value"), ...heads)), h("tbody", {}, ...body))
+	return h("table", {}, h("caption", {}, `${about}.${shown}${rest}`), h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("value")), ...heads)), h("tbody", {}, ...body))
 }
 
 /** Creates the cell of a value in a group: its share, or its upper limit if it is rare, and its interval. @param {Row} row @param {number} z */
-const groupCell = (row, z) => h("td", { class: "number" }, rare(row, z) ? `at most ${percent(row.high)}` : percent(within(row.frequency)), h("span", { class: "verdict" }, `${percent(row.low)} to ${percent(row.high)}`))
+const groupCell = (row, z) => h("td", { class: "number" }, rare(row, z) ? t("at most {bound}", { bound: percent(row.high) }) : percent(within(row.frequency)), h("span", { class: "verdict" }, t("{low} to {high}", { low: percent(row.low), high: percent(row.high) })))
 
 /** @param {number} reports */
-export const answers = (reports) => `${whole(reports)} ${reports === 1 ? "answer" : "answers"}`
+export const answers = (reports) => t("{count} answers", { count: reports })

@@ -12,6 +12,7 @@ import { embedCard } from "./embed-code.js"
 import { at, copyable, csv, download, h, percent, whole } from "./dom.js"
 import { aboutEstimates, choose, chosen, filterField, LEVELS, METHODS, onChoice, optionField, SORTS, today } from "./result-options.js"
 import { answers, MOST_BARS, placesOf, resultTable } from "./result-table.js"
+import { t } from "./owners.js"
 import { trendCard } from "./trend.js"
 import { watch } from "./watching.js"
 import { certificateInWords } from "./words.js"
@@ -44,13 +45,13 @@ function tokenForm() {
 		event.preventDefault()
 		keepAdminToken(field.value.trim())
 		location.reload()
-	} }, problem && h("p", { class: "alarm", role: "alert" }, problem), h("div", { class: "field" }, h("label", { for: "admin" }, "Admin token", h("span", { class: "hint" },
-		"Only administrators may read these results. Only this tab stores the token.")), field), h("button", { class: "main" }, "Show the results"))
+	} }, problem && h("p", { class: "alarm", role: "alert" }, problem), h("div", { class: "field" }, h("label", { for: "admin" }, t("Admin token"), h("span", { class: "hint" },
+		t("Only administrators may read these results. Only this tab stores the token."))), field), h("button", { class: "main" }, t("Show the results")))
 }
 
 /** Asks for the admin token, once. */
 function askForToken() {
-	if (adminToken()) problem = "The collector does not accept this admin token for these results. Check it and try again."
+	if (adminToken()) problem = t("The collector does not accept this admin token for these results. Check it and try again.")
 	keepAdminToken("")
 	if (!at("token-form")) page.querySelector(".panel")?.before(tokenForm())
 	else if (problem && !at("token-form").querySelector(".alarm")) at("token-form").prepend(h("p", { class: "alarm", role: "alert" }, problem))
@@ -62,24 +63,24 @@ async function begin() {
 	page.replaceChildren(...panels.map(({ element }) => element))
 	for (const { start } of panels) await start()
 	if (questions.length) {
-		document.title = "Results of a survey"
+		document.title = t("Results of a survey")
 		const links = h("ol", { class: "jumps" }, ...panels.map(({ element, title }) => h("li", {}, h("a", { href: `#${element.id}` }, title()))))
-		page.prepend(h("nav", { id: "questions", tabindex: "-1", "aria-label": "Questions" }, panels.length > MOST_JUMPS ? h("details", {}, h("summary", {}, `All ${panels.length} questions`), links) : links))
-		for (const { element } of panels) element.append(h("p", {}, h("a", { href: "#questions" }, "Back to the list of questions")))
+		page.prepend(h("nav", { id: "questions", tabindex: "-1", "aria-label": t("Questions") }, panels.length > MOST_JUMPS ? h("details", {}, h("summary", {}, t("All {number} questions", { number: panels.length })), links) : links))
+		for (const { element } of panels) element.append(h("p", {}, h("a", { href: "#questions" }, t("Back to the list of questions"))))
 		const wanted = panels.find(({ element }) => `#${element.id}` === location.hash)
 		wanted?.element.scrollIntoView()
 	}
 	const snippets = panels.map(({ embeddable }) => embeddable()).filter((one) => one !== null)
 	if (snippets.length) page.append(embedCard(snippets))
-	page.append(h("section", { class: "card", id: "permalink" }, h("h2", {}, "Link to this page"), h("p", { class: "quiet" }, "The link contains the questions, the comparison, the method, the level, the view, the order and the filter. It does not contain the admin token."),
-		copyable(location.href, "Link to these results")))
+	page.append(h("section", { class: "card", id: "permalink" }, h("h2", {}, t("Link to this page")), h("p", { class: "quiet" }, t("The link contains the questions, the comparison, the method, the level, the view, the order and the filter. It does not contain the admin token.")),
+		copyable(location.href, t("Link to these results"))))
 	onChoice(() => Object.assign(page.querySelector("#permalink input") ?? {}, { value: location.href }))
 }
 
 /** Creates the results of one question, and of the groups that it is compared with. `tag` makes the ids of its elements unique.
  * @param {string[]} ids @param {string} tag */
 function panel(ids, tag) {
-	const page = h("div", { class: "panel", id: `question${tag || "-1"}` }, h("p", { class: "quiet" }, "Loading …"))
+	const page = h("div", { class: "panel", id: `question${tag || "-1"}` }, h("p", { class: "quiet" }, t("Loading …")))
 	/** Quantile of the displayed intervals, as sent by the collector. */
 	const quantile = () => groups[0].quantile
 	/** @type {Group[]} */
@@ -104,15 +105,15 @@ function panel(ids, tag) {
 	// -- the page ----------------------------------------------------------------------------------------------------------
 
 	const count = h("span", { class: "big", id: `reports${tag}` }, "–")
-	const countName = h("span", { class: "quiet", id: `answers${tag}` }, "answers")
+	const countName = h("span", { class: "quiet", id: `answers${tag}` }, t("answers"))
 	const certificate = h("section", { class: "card", id: `certificate${tag}` })
-	const connection = h("span", { class: "live quiet", role: "status" }, "connecting")
+	const connection = h("span", { class: "live quiet", role: "status" }, t("connecting"))
 	const verdict = h("div", { id: `verdict${tag}`, role: "status" })
 	const picture = h("div", { class: "chart", id: `chart${tag}` })
 	const caption = h("p", { class: "small quiet" })
 	const key = h("p", { class: "small" })
 	const meaning = h("p", {})
-	const table = h("div", { class: "wide", id: `table${tag}`, tabindex: "0", role: "region", "aria-label": `Table of estimates${tag && `, question ${tag.slice(1)}`}` })
+	const table = h("div", { class: "wide", id: `table${tag}`, tabindex: "0", role: "region", "aria-label": tag ? t("Table of estimates, question {number}", { number: tag.slice(1) }) : t("Table of estimates") })
 	const answered = answersCard(tag)
 	const views = h("div", { class: "tabs", hidden: true })
 
@@ -122,17 +123,17 @@ function panel(ids, tag) {
 			domain = collections[0].policy.domain
 			groups = collections.map((collection) => ({ collection, reports: collection.reports, rows: [], complete: true, answers: [], rounding: 0, quantile: 0, stop: () => {} }))
 		} catch (error) {
-			return page.replaceChildren(h("h1", {}, "These results cannot be shown"), h("p", { class: "alarm" }, error instanceof Error ? error.message : String(error)))
+			return page.replaceChildren(h("h1", {}, t("These results cannot be shown")), h("p", { class: "alarm" }, error instanceof Error ? error.message : String(error)))
 		}
 		labels = labelsOf(domain)
 		names = labels.map((value) => nameOf(value, domain))
 		const other = groups.find(({ collection }) => JSON.stringify(labelsOf(collection.policy.domain)) !== JSON.stringify(labels))
 		if (other) {
-			return page.replaceChildren(h("h1", {}, "These cannot be compared"),
-				h("p", { class: "alarm" }, `“${groups[0].collection.title}” and “${other.collection.title}” have different values. Compare collections with the same values.`))
+			return page.replaceChildren(h("h1", {}, t("These cannot be compared")),
+				h("p", { class: "alarm" }, t("“{first}” and “{second}” have different values. Compare collections with the same values.", { first: groups[0].collection.title, second: other.collection.title })))
 		}
 		const { title, description } = groups[0].collection
-		if (!questions.length) document.title = `${title}: results`
+		if (!questions.length) document.title = t("{title}: results", { title })
 		const hidden = groups.some(({ collection }) => collection.results === "admin")
 		// The answers to a question come first: its reports say little about single values.
 		const asks = groups.some(({ collection }) => collection.question)
@@ -144,24 +145,24 @@ function panel(ids, tag) {
 		districts = groups.length === 1 && !repeats ? districtsCard(groups[0].collection, tag) : null
 		const days = daysCard(groups.map(({ collection }) => collection), tag)
 		page.replaceChildren(
-			h("p", { class: "step" }, "Results"),
-			h("h1", {}, groups.length > 2 ? `${title}, and ${groups.length - 1} other groups` : groups.map(({ collection }) => collection.title).filter((one, i, all) => all.indexOf(one) === i).join(" and ")),
-			...(description ? [h("p", { class: "lead" }, description)] : []),
+			h("p", { class: "step" }, t("Results")),
+			h("h1", { dir: "auto" }, groups.length > 2 ? t("{title}, and {number} other groups", { title, number: groups.length - 1 }) : groups.map(({ collection }) => collection.title).filter((one, i, all) => all.indexOf(one) === i).join(t(" and "))),
+			...(description ? [h("p", { class: "lead", dir: "auto" }, description)] : []),
 			...(asks ? [answered.section] : []),
 			...(trend ? [trend.section] : []),
-			h("section", { class: "card", "aria-label": questions.length ? `Estimates: ${title}` : "Estimates" }, asks ? h("h2", {}, "Shares of single values") : counter,
-				repeats && h("p", { class: "quiet", id: `last-wave${tag}` }, "These are the answers of the last wave that has any."),
+			h("section", { class: "card", "aria-label": questions.length ? t("Estimates: {title}", { title }) : t("Estimates") }, asks ? h("h2", {}, t("Shares of single values")) : counter,
+				repeats && h("p", { class: "quiet", id: `last-wave${tag}` }, t("These are the answers of the last wave that has any.")),
 				verdict, views, key, gridOf(domain)?.map ? zoomable(picture, (wanted) => {
 					zoom = wanted
 					draw()
-				}, "Map of estimated shares") : picture, caption, explanation(), options()),
-			h("section", { class: "card" }, h("h2", {}, "Table"), h("div", { class: "row" }, optionField("sort", SORTS, "Order", tag), filterField(tag)), table, downloads()),
+				}, t("Map of estimated shares")) : picture, caption, explanation(), options()),
+			h("section", { class: "card" }, h("h2", {}, t("Table")), h("div", { class: "row" }, optionField("sort", SORTS, t("Order"), tag), filterField(tag)), table, downloads()),
 			...(districts ? [districts.section] : []),
 			...(differences ? [differences.section] : []),
 			days.section,
 			...(tag || questions.length ? [] : [comparison()]),
 			certificate)
-		certificate.append(h("h2", {}, groups.length > 1 ? "Certificates" : "Certificate"))
+		certificate.append(h("h2", {}, groups.length > 1 ? t("Certificates") : t("Certificate")))
 		if (hidden && !adminToken()) askForToken()
 		showViews()
 		listen()
@@ -181,7 +182,7 @@ function panel(ids, tag) {
 	/** Says whether the results are live, and why not. @param {string} [reason] */
 	function showConnection(reason) {
 		const open = groups.some(({ collection }) => collection.state === "open"), waits = groups.some(({ collection: { state, opens } }) => state === "closed" && opens !== null && opens * 1000 > Date.now())
-		connection.textContent = !isConnected ? (reason === "unauthorized" ? "an admin token is needed" : "not connected; reconnecting") : open ? "live" : waits ? "not open yet" : "closed: no more answers are accepted"
+		connection.textContent = !isConnected ? (reason === "unauthorized" ? t("an admin token is needed") : t("not connected; reconnecting")) : open ? t("live") : waits ? t("not open yet") : t("closed: no more answers are accepted")
 		connection.classList.toggle("on", isConnected && open)
 	}
 
@@ -224,7 +225,7 @@ function panel(ids, tag) {
 		views.hidden = !grid
 		if (!grid) return
 		view = chosen.view === "bars" ? "bars" : "map"
-		if (!views.children.length) views.append(...[["map", grid.map ? "Map" : "Squares"], ["bars", "Bars"]].map(([name, label]) => h("button", { type: "button", "data-view": name, onclick: () => choose("view", name) }, label)))
+		if (!views.children.length) views.append(...[["map", grid.map ? t("Map") : t("Squares")], ["bars", t("Bars")]].map(([name, label]) => h("button", { type: "button", "data-view": name, onclick: () => choose("view", name) }, label)))
 		for (const button of views.querySelectorAll("button")) button.setAttribute("aria-current", String(view === button.dataset.view))
 	}
 
@@ -232,21 +233,21 @@ function panel(ids, tag) {
 	function draw() {
 		const many = groups.length > 2
 		count.textContent = many ? whole(groups.reduce((sum, { reports }) => sum + reports, 0)) : groups.map(({ reports }) => whole(reports)).join(" + ")
-		countName.textContent = many ? `answers of ${groups.length} groups` : groups.length === 1 && groups[0].reports === 1 ? "answer" : "answers"
-		meaning.textContent = `Replies are random, so an estimate differs from the true share. If the survey were repeated many times, ${percent(Number(chosen.level), 0)} of the intervals of a value would contain its true share.`
+		countName.textContent = many ? t("answers of {number} groups", { number: groups.length }) : t("answers", { count: groups.reduce((sum, { reports }) => sum + reports, 0) })
+		meaning.textContent = t("Replies are random, so an estimate differs from the true share. If the survey were repeated many times, {level} of the intervals of a value would contain its true share.", { level: percent(Number(chosen.level), 0) })
 		answered.show(groups.map(({ collection, answers, rounding }) => ({ title: collection.title, question: collection.question, answers, rounding, marks: isMarks(domain) })), chosen.level)
 		const full = groups.filter(({ rows }) => rows.length)
 		if (groups.some(({ complete }) => !complete)) {
-			verdict.replaceChildren(h("p", { class: "quiet" }, "The reports do not distinguish all values, so they determine no shares of single values. They answer the question above."))
+			verdict.replaceChildren(h("p", { class: "quiet" }, t("The reports do not distinguish all values, so they determine no shares of single values. They answer the question above.")))
 			noChart(picture)
 			caption.textContent = ""
-			table.replaceChildren(h("p", { class: "quiet" }, "Shares of single values are not available."))
+			table.replaceChildren(h("p", { class: "quiet" }, t("Shares of single values are not available.")))
 			return
 		}
 		if (full.length < groups.length) {
-			verdict.replaceChildren(h("p", { class: "promise" }, "Not enough answers yet. The first estimate appears with the first answers."))
+			verdict.replaceChildren(h("p", { class: "promise" }, t("Not enough answers yet. The first estimate appears with the first answers.")))
 			noChart(picture)
-			table.replaceChildren(h("p", { class: "quiet" }, "Nothing to show yet."))
+			table.replaceChildren(h("p", { class: "quiet" }, t("Nothing to show yet.")))
 			return
 		}
 		showVerdict()
@@ -255,20 +256,20 @@ function panel(ids, tag) {
 		const grid = gridOf(domain), mapped = view === "map" && grid
 		for (const tools of page.querySelectorAll(".zoom")) tools.toggleAttribute("hidden", !mapped)
 		const titles = groups.map(({ collection, reports }) => `${collection.title} (${whole(reports)})`)
-		key.textContent = titles.length > 1 && !mapped ? `For each value, from top to bottom: ${titles.map((one, i) => (titles.length > 2 ? `${i + 1}. ${one}` : one)).join(", ")}.` : ""
+		key.textContent = titles.length > 1 && !mapped ? t("For each value, from top to bottom: {names}.", { names: titles.map((one, i) => (titles.length > 2 ? `${i + 1}. ${one}` : one)).join(", ") }) : ""
 		if (mapped) {
 			const which = groups.map(({ rows }) => rows), most = Math.max(0.001, ...which.flat().filter((row) => !unsure(row, quantile()) || row.frequency <= 1).map((row) => within(row.frequency)))
 			chart(picture, (width) => {
 				const each = groups.length > 1 ? Math.max(240, Math.floor(width / Math.min(groups.length, width < 560 ? 1 : 2)) - 16) : width
 				return h("div", { class: "maps" }, ...which.map((rows, i) => h("figure", {}, groups.length > 1 && h("figcaption", {}, titles[i]), heatMap(rows, grid, names, quantile(), Math.min(each, width) * zoom, most, grid.map ? backgroundOf(groups[i].collection) : null, 76 * zoom))))
 			})
-			caption.textContent = `${grid.map ? "North is up. " : ""}A dashed cell has no number: its interval is wider than its estimate.${groups.length > 1 ? " All maps have the same scale." : ""}`
+			caption.textContent = [grid.map && t("North is up."), t("A dashed cell has no number: its interval is wider than its estimate."), groups.length > 1 && t("All maps have the same scale.")].filter(Boolean).join(" ")
 		} else {
 			const all = order(), places = all.slice(0, Math.max(5, Math.floor(MOST_BARS / Math.ceil(groups.length / 2))))
 			if (places.length) chart(picture, (width) => estimateChart(groups.map(({ collection, rows }) => ({ name: collection.title, rows })), names, places, quantile(), width))
 			else noChart(picture)
-			const most = places.length < all.length ? `The first ${places.length} of ${whole(all.length)} values. ` : places.length ? "" : "No value has this name. "
-			caption.textContent = `${most}Lines are ${percent(Number(chosen.level), 0)} confidence intervals. A hollow dot means that the interval is wider than the estimate.`
+			const most = places.length < all.length ? t("The first {number} of {all} values.", { number: places.length, all: all.length }) : places.length ? "" : t("No value has this name.")
+			caption.textContent = `${most} ${t("Lines are {level} confidence intervals. A hollow dot means that the interval is wider than the estimate.", { level: percent(Number(chosen.level), 0) })}`.trim()
 		}
 		showTable()
 	}
@@ -280,20 +281,20 @@ function panel(ids, tag) {
 	function showVerdict() {
 		const lines = groups.map(({ collection, rows, reports }) => {
 			const open = rows.filter((row) => unsure(row, quantile()) && !rare(row, quantile())), few = rows.filter((row) => rare(row, quantile())), who = groups.length > 1 ? `${collection.title}: ` : ""
-			const small = few.length ? ` ${few.length === 1 ? "1 value is" : `${whole(few.length)} values are`} rare: at most ${percent(Math.max(...few.map(({ high }) => high)))}.` : ""
-			if (!open.length) return h("p", { class: "quiet" }, `${who}There are enough answers to estimate every value.${small}`)
+			const small = few.length ? ` ${t("{count} values are rare: at most {bound}.", { count: few.length, bound: percent(Math.max(...few.map(({ high }) => high))) })}` : ""
+			if (!open.length) return h("p", { class: "quiet" }, `${who}${t("There are enough answers to estimate every value.")}${small}`)
 			if (collection.question) {
-				return h("p", { class: "quiet" }, `${who}The reports are designed for the question above. For ${open.length} of ${rows.length} single values, the interval is wider than the estimate.`)
+				return h("p", { class: "quiet" }, `${who}${t("The reports are designed for the question above. For {number} of {all} single values, the interval is wider than the estimate.", { number: whole(open.length), all: rows.length })}`)
 			}
 			const best = rows.reduce((a, b) => (b.frequency > a.frequency ? b : a))
 			if (open.length < rows.length) {
 				const which = open.length <= 5 ? `: ${open.map((row) => nameOf(row.value, domain)).join(", ")}` : ""
-				return h("p", { class: "promise" }, h("strong", {}, `${who}Not enough answers yet for ${open.length} of ${rows.length} values`), `${which}. Their intervals are wider than their estimates.${small}`)
+				return h("p", { class: "promise" }, h("strong", {}, `${who}${t("Not enough answers yet for {number} of {all} values", { number: whole(open.length), all: rows.length })}`), `${which}. ${t("Their intervals are wider than their estimates.")}${small}`)
 			}
 			// Intervals narrow as 1/√n.
 			const needed = reports * ((2 * quantile() * best.standard_error) / best.frequency) ** 2
-			const about = reports >= ENOUGH_TO_GUESS && best.frequency > 0 ? ` If the share of the most frequent value stays the same, about ${whole(Number(needed.toPrecision(1)))} answers are enough for it.` : ""
-			return h("p", { class: "promise" }, h("strong", {}, `${who}Not enough answers yet.`), ` Every interval is wider than its estimate.${about}`)
+			const about = reports >= ENOUGH_TO_GUESS && best.frequency > 0 ? ` ${t("If the share of the most frequent value stays the same, about {count} answers are enough for it.", { count: Number(needed.toPrecision(1)) })}` : ""
+			return h("p", { class: "promise" }, h("strong", {}, `${who}${t("Not enough answers yet.")}`), ` ${t("Every interval is wider than its estimate.")}${about}`)
 		})
 		verdict.replaceChildren(...lines)
 	}
@@ -302,13 +303,13 @@ function panel(ids, tag) {
 	const showTable = () => table.replaceChildren(resultTable(groups.map(({ collection: { title }, reports, rows }) => ({ title, reports, rows })), names, order(), quantile(), aboutEstimates(chosen)))
 
 	/** Explains intervals in a few sentences. */
-	const explanation = () => h("details", {}, h("summary", {}, "What do the intervals mean?"),
+	const explanation = () => h("details", {}, h("summary", {}, t("What do the intervals mean?")),
 		meaning,
-		h("p", {}, "“At most” names the upper limit of a rare value. “Not enough answers yet” means that the interval is wider than the estimate itself: wait for more answers. Shares below 0% or above 100%, which few answers can give, are shown as 0% and 100%; the files have the exact numbers."))
+		h("p", {}, t("“At most” names the upper limit of a rare value. “Not enough answers yet” means that the interval is wider than the estimate itself: wait for more answers. Shares below 0% or above 100%, which few answers can give, are shown as 0% and 100%; the files have the exact numbers.")))
 
 	/** Creates the choice of the method and of the confidence level. */
-	const options = () => h("details", {}, h("summary", {}, "Method of estimation"), h("div", { class: "row" }, optionField("method", METHODS, "Method", tag),
-		optionField("level", Object.fromEntries(LEVELS.map((level) => [level, percent(Number(level), 0)])), "Confidence level of the intervals", tag)))
+	const options = () => h("details", {}, h("summary", {}, t("Method of estimation")), h("div", { class: "row" }, optionField("method", METHODS, t("Method"), tag),
+		optionField("level", Object.fromEntries(LEVELS.map((level) => [level, percent(Number(level), 0)])), t("Confidence level of the intervals"), tag)))
 
 	// -- downloads and comparison --------------------------------------------------------------------------------------------
 
@@ -330,8 +331,8 @@ function panel(ids, tag) {
 			h("button", { type: "button", onclick: take(saveCsv) }, "CSV"),
 			h("button", { type: "button", onclick: take(saveParquet) }, "Parquet"),
 			h("button", { type: "button", onclick: take(saveJson) }, "JSON"),
-			h("button", { type: "button", onclick: take(saveSvg) }, "SVG of the chart"),
-			h("button", { type: "button", onclick: take(savePng) }, "PNG of the chart")), fault)
+			h("button", { type: "button", onclick: take(saveSvg) }, t("SVG of the chart")),
+			h("button", { type: "button", onclick: take(savePng) }, t("PNG of the chart"))), fault)
 	}
 
 	async function saveCsv() {
@@ -368,7 +369,7 @@ function panel(ids, tag) {
 	/** Returns the drawn charts, with the lines that a picture of them starts with: title, number of answers, method and date. */
 	function drawnCharts() {
 		const charts = /** @type {SVGSVGElement[]} */ ([...picture.querySelectorAll("svg")])
-		if (!charts.length) throw new Error("The chart is not drawn yet. Wait for the first answers.")
+		if (!charts.length) throw new Error(t("The chart is not drawn yet. Wait for the first answers."))
 		const lines = groups.map(({ collection, reports }) => `${collection.title}: ${answers(reports)}`)
 		return { charts, lines: [...lines, `${aboutEstimates(chosen)}, ${today()}`] }
 	}
@@ -392,8 +393,8 @@ function panel(ids, tag) {
 			if (ticked.length) address.searchParams.set("with", ticked.join(","))
 			else address.searchParams.delete("with")
 			location.assign(address)
-		} }, h("fieldset", {}, h("legend", {}, "Other collections with the same values", h("span", { class: "hint" }, "The same question asked of other people, such as other regions or another year. Choose any number.")), list), h("button", {}, "Compare"))
-		const section = h("section", { class: "card", id: `compare${tag}`, hidden: true }, h("h2", {}, "Compare groups"), form)
+		} }, h("fieldset", {}, h("legend", {}, t("Other collections with the same values"), h("span", { class: "hint" }, t("The same question asked of other people, such as other regions or another year. Choose any number."))), list), h("button", {}, t("Compare")))
+		const section = h("section", { class: "card", id: `compare${tag}`, hidden: true }, h("h2", {}, t("Compare groups")), form)
 		ask("/v1/collections").then(async ({ collections }) => {
 			const others = collections.filter((/** @type {any} */ { id }) => !ids.includes(id)).slice(0, 50)
 			const full = await Promise.all(others.map((/** @type {any} */ { id }) => ask(`/v1/collections/${id}`).catch(() => null)))
@@ -409,10 +410,10 @@ function panel(ids, tag) {
 		for (const { collection } of groups) {
 			const document = await ask(`/v1/collections/${collection.id}/certificate`)
 			certificate.append(...(groups.length > 1 ? [h("h3", {}, collection.title)] : []),
-				h("p", {}, `The rule of this collection: ${collection.asks}`),
-				...certificateInWords(document).map((sentence) => h("p", {}, sentence)),
-				h("p", { class: "actions" }, h("a", { class: "button", href: `/v1/collections/${collection.id}/certificate`, download: `certificate-${collection.id}.json` }, "Download the certificate"),
-					h("span", { class: "quiet small" }, "To check it, run ", h("code", {}, "sfumato verify certificate.json"), ", or call ", h("code", {}, "sfumato.verify"), " in Python.")))
+				h("p", { lang: "en", dir: "ltr" }, `The rule of this collection: ${collection.asks}`),
+				...certificateInWords(document).map((sentence) => h("p", { lang: "en", dir: "ltr" }, sentence)),
+				h("p", { class: "actions" }, h("a", { class: "button", href: `/v1/collections/${collection.id}/certificate`, download: `certificate-${collection.id}.json` }, t("Download the certificate")),
+					h("span", { class: "quiet small" }, t("To check it, run this command, or call sfumato.verify in Python:"), " ", h("code", {}, "sfumato verify certificate.json"))))
 		}
 	}
 

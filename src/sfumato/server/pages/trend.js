@@ -2,7 +2,9 @@
 import { ask } from "./api.js"
 import { chart, trendChart } from "./charts.js"
 import { nameOf } from "./domains.js"
-import { csv, download, h, percent, whole } from "./dom.js"
+import { csv, download, h, percent } from "./dom.js"
+import { dateOf, t } from "./owners.js"
+import { answers } from "./result-table.js"
 /** @typedef {import("./charts.js").Row} Row */
 /** @typedef {{ wave: number, reports: number, rows: Row[] }} Wave */
 
@@ -13,7 +15,7 @@ const MOST_ROWS = 1000
 /** Methods that estimate waves. */
 const METHODS = ["unbiased", "simplex", "mle"]
 
-const LIMITS = "Replies of one person in different waves are not linked, so the errors of a change are not known exactly. The limits are the widest that are possible, and contain the true change with at least this probability."
+const LIMITS = t("Replies of one person in different waves are not linked, so the errors of a change are not known exactly. The limits are the widest that are possible, and contain the true change with at least this probability.")
 
 /** States the bias of devices that keep few permanent answers or follow a schedule, or "". @param {any} mechanism */
 function bias({ parameters: { max_changes: changes, refresh_every: every } }) {
@@ -24,8 +26,7 @@ function bias({ parameters: { max_changes: changes, refresh_every: every } }) {
 
 /** Names a wave for people. @param {number} wave @param {any} schedule */
 export function waveName(wave, { days, start }) {
-	const first = days ? `, from ${new Date((start + wave * days * 86400) * 1000).toLocaleDateString()}` : ""
-	return `Wave ${wave + 1}${first}`
+	return days ? t("Wave {number}, from {date}", { number: wave + 1, date: dateOf(start + wave * days * 86400) }) : t("Wave {number}", { number: wave + 1 })
 }
 
 /** Creates the card of the trend, and the function that shows the latest estimates. `tag` makes the ids of its elements unique. @param {any} collection @param {string} tag */
@@ -37,8 +38,8 @@ export function trendCard(collection, tag) {
 	/** What the latest estimates are. */
 	let about = { method: "", level: "" }
 	const save = h("button", { type: "button", onclick: () => download("waves.csv", csv([["title", "wave", "reports", "value", "frequency", "standard_error", "low", "high", "method", "level", "date"],
-		...latest.flatMap(({ wave, reports, rows }) => rows.map((row) => [collection.title, wave, reports, nameOf(row.value, domain), row.frequency, row.standard_error, row.low, row.high, about.method, about.level, new Date().toISOString().slice(0, 10)]))])) }, "CSV of all waves")
-	const section = h("section", { class: "card", id: `trend${tag}`, "aria-label": "Trend" }, h("h2", {}, "Trend over waves"), state, fault, stale, charts, changes, h("div", { class: "actions" }, save))
+		...latest.flatMap(({ wave, reports, rows }) => rows.map((row) => [collection.title, wave, reports, nameOf(row.value, domain), row.frequency, row.standard_error, row.low, row.high, about.method, about.level, new Date().toISOString().slice(0, 10)]))])) }, t("CSV of all waves"))
+	const section = h("section", { class: "card", id: `trend${tag}`, "aria-label": t("Trend over waves") }, h("h2", {}, t("Trend over waves")), state, fault, stale, charts, changes, h("div", { class: "actions" }, save))
 	/** Shows the latest estimates. @param {string} method @param {string} level */
 	const show = async (method = "unbiased", level = "0.95") => {
 		try {
@@ -55,8 +56,8 @@ export function trendCard(collection, tag) {
 	/** @param {{ waves: Wave[], changes: any[] }} result @param {string} level */
 	function draw({ waves, changes: all }, level) {
 		const { current, count } = schedule, last = waves.at(-1)
-		state.textContent = `${current === null ? "No wave is open now." : `${waveName(current, schedule)} of ${count} is open.`} ${waves.map(({ wave, reports }) => `Wave ${wave + 1}: ${whole(reports)} ${reports === 1 ? "answer" : "answers"}.`).join(" ")}`
-		if (!last) return charts.replaceChildren(h("p", { class: "quiet" }, "The trend appears with the first answers."))
+		state.textContent = `${current === null ? t("No wave is open now.") : t("{wave} of {number} is open.", { wave: waveName(current, schedule), number: count })} ${waves.map(({ wave, reports }) => `${t("Wave {number}", { number: wave + 1 })}: ${answers(reports)}.`).join(" ")}`
+		if (!last) return charts.replaceChildren(h("p", { class: "quiet" }, t("The trend appears with the first answers.")))
 		const places = last.rows.map((_, x) => x)
 		const shown = places.length > MOST_CHARTS ? places.sort((a, b) => last.rows[b].frequency - last.rows[a].frequency).slice(0, MOST_CHARTS) : places
 		const most = Math.max(0.01, ...waves.flatMap(({ rows }) => shown.map((x) => Math.max(rows[x].high, rows[x].frequency))))
@@ -71,8 +72,8 @@ export function trendCard(collection, tag) {
 	/** @param {{ first: number, second: number, rows: any[] }} change @param {string} level */
 	function changeTable({ first, second, rows }, level) {
 		const text = (/** @type {number | null} */ value) => h("td", { class: "number" }, value === null ? "–" : percent(value))
-		return h("table", {}, h("caption", {}, `Change from wave ${first + 1} to wave ${second + 1}, with ${percent(Number(level), 0)} limits. ${LIMITS}`),
-			h("thead", {}, h("tr", {}, ...["value", "change", "low", "high"].map((name, i) => h("th", { scope: "col", ...(i && { class: "number" }) }, name)))),
+		return h("table", {}, h("caption", {}, `${t("Change from wave {first} to wave {second}, with {level} limits.", { first: first + 1, second: second + 1, level: percent(Number(level), 0) })} ${LIMITS}`),
+			h("thead", {}, h("tr", {}, ...[t("value"), t("Change"), t("low"), t("high")].map((name, i) => h("th", { scope: "col", ...(i && { class: "number" }) }, name)))),
 			h("tbody", {}, ...rows.slice(0, MOST_ROWS).map((row) => h("tr", {}, h("th", { scope: "row" }, nameOf(row.value, domain)), text(row.change), text(row.low), text(row.high)))))
 	}
 	return { section, show }
