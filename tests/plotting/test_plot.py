@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
 import sfumato as sf
 from sfumato.errors import InvalidInput
@@ -154,7 +156,7 @@ def test_labels_are_shown_as_they_are_and_do_not_smear() -> None:
     """Dollar signs are not formulas, long labels are cut and turned, and products are not Python tuples."""
     long = "a label that is far too long to be shown next to others"
     figure = plot_estimate(example(sf.Domain(["$5 or $10", long, "a^$2$_b"])))
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     axes: Any = figure.axes[0]
     ticks = [tick.get_text() for tick in axes.get_xticklabels()]
     assert ticks[0] == r"\$5 or \$10"
@@ -183,3 +185,32 @@ def test_maps_show_rare_cells_and_take_a_title() -> None:
     assert axes.get_title() == "The true map"
     scale = axes.collections[0].norm
     assert scale(scale.vmax / 100) == pytest.approx(0.1)
+
+
+def test_labels_of_a_plan_are_outside_of_the_axes_and_apart() -> None:
+    figure = plot_plan(sf.plan(sf.HighLow(sf.Domain(["a", "b", "c", "d"]), ["c"], 1), 1000))
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    # The extent of the words alone, without the line from the label.
+    extents = {Text.get_window_extent(text): text for text in axes.texts}
+    boxes = sorted(extents, key=lambda box: float(box.y0))
+    assert len(boxes) > 5
+    assert all(box.x0 > axes.bbox.x1 for box in boxes)
+    assert all(box.x1 <= figure.bbox.x1 for box in boxes)
+    assert all(above.y0 >= below.y0 + 0.8 * below.height for below, above in itertools.pairwise(boxes))
+    # Each label has a line to the end of its own line, and labels are in the order of the ends.
+    ends = [extents[box].xy[1] for box in boxes]
+    assert ends == sorted(ends)
+
+
+def test_the_legend_of_an_estimate_covers_nothing() -> None:
+    domain = sf.Domain(["a", "b", "c", "d"])
+    mechanism = sf.mechanisms.RandomizedResponse(domain, 1)
+    estimate = sf.estimate(mechanism, sf.aggregate(mechanism, [0] * 30 + [1] * 20 + [2] * 25 + [3] * 25))
+    figure = plot_estimate(estimate, truth=[0.4, 0.1, 0.2, 0.3])
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    legend = axes.get_legend().get_window_extent()
+    high = max(estimate.interval(0.95)[1].max(), 0.4)
+    assert axes.transData.transform((0, high))[1] < legend.y0
+    assert legend.x0 >= axes.bbox.x0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -174,4 +175,110 @@ def test_my_surveys_break_no_rule(browser: Browser, collector: Served, axe: str)
     page.click("text=Delete the survey")
     page.wait_for_selector("dialog[open]")
     assert violations(page, axe) == []
+    page.context.close()
+
+
+def test_every_kind_of_question_breaks_no_rule(browser: Browser, collector: Served, axe: str) -> None:
+    """Consent, scales, numbers, marks, districts, and the states in which nothing can be answered."""
+    page = People(browser, collector)()
+    rule = {"kind": "uniform", "epsilon": "1"}
+    square = {"rings": [[[0, 0], [9000, 0], [9000, 9000], [0, 9000]]], "name": "Old town"}
+    background = {"shapes": [square], "districts": [0] * 8 + [-1] * 4}
+    ends = {"low_label": "not at all", "high_label": "very", "consent": "We study content.", "required": True}
+    marks = {"product": {"flu": ["no", "yes"], "cold": ["no", "yes"]}, "order": ["flu", "cold"]}
+    first = opened(collector, "How content?", {"low": 1, "high": 8}, rule, presentation=ends, question="mean")
+    page.goto(f"{collector.url}/c/{first}")
+    page.wait_for_selector("#consent")
+    assert violations(page, axe) == []
+    page.click("#disagree")
+    page.wait_for_selector("text=You did not agree")
+    assert violations(page, axe) == []
+    page.click("text=Read it again")
+    page.click("#agree")
+    page.wait_for_selector(".scale")
+    page.click("form button.main")
+    page.wait_for_selector("form .alarm:visible")
+    assert violations(page, axe) == []
+    number = opened(collector, "How old?", {"low": 0, "high": 100, "bins": 10, "missing": "unknown"}, rule)
+    page.goto(f"{collector.url}/c/{number}")
+    page.fill("#number", "41")
+    page.wait_for_selector("#counted:has-text('40 to below 50')")
+    assert violations(page, axe) == []
+    marked = opened(collector, "Which?", marks, rule, question="marginals:1")
+    page.goto(f"{collector.url}/c/{marked}")
+    page.get_by_label("cold").check()
+    page.click("text=Check my choice")
+    page.wait_for_selector("#confirm:visible")
+    assert violations(page, axe) == []
+    place = opened(collector, "Where?", GRID, BLOCKS, presentation={"background": background})
+    page.goto(f"{collector.url}/c/{place}?lang=ar")
+    page.wait_for_selector(".background")
+    page.click(".zoom button >> nth=1")
+    assert violations(page, axe) == []
+    page.select_option(".language select", "en")
+    unlinked = high_low(collector, "Personal?", submission="token")
+    closed = high_low(collector, "Closed?")
+    assert collector.as_admin("PATCH", f"/v1/collections/{closed}", {"state": "closed"}).status == 200
+    waves = {"count": 3, "days": 7}
+    lifetime = {"domain": {"values": ILLNESSES}, "policy": {"kind": "uniform", "epsilon": "2"}}
+    again = opened(collector, "Again?", {"values": ILLNESSES}, rule, waves=waves, lifetime=lifetime)
+    for name, text in ((unlinked, "personal link"), (closed, "is closed"), (again, "Wave 1 of 3")):
+        page.goto(f"{collector.url}/c/{name}")
+        page.wait_for_selector(f"text={text}")
+        assert violations(page, axe) == [], text
+    page.context.set_offline(True)
+    choose(page, "flu")
+    send(page)
+    page.wait_for_selector("[data-state=waiting]")
+    assert violations(page, axe) == []
+    page.context.set_offline(False)
+    page.wait_for_selector("[data-state=sent]")
+    for name, selector in (
+        (again, "#trends svg"),
+        (place, "#verdict p"),
+        (first, "#verdict p"),
+        (marked, "#verdict p"),
+    ):
+        page.goto(f"{collector.url}/c/{name}/results")
+        page.wait_for_selector(selector)
+        assert violations(page, axe) == [], name
+    mechanism = sf.mechanism_from_spec(read(collector, place)["mechanism"])
+    reports = privatize_indices(mechanism, np.arange(600) % 12, sf.InsecureSeeded(1))
+    assert collector.send(place, mechanism, reports, "all-its-reports").status == 200
+    page.goto(f"{collector.url}/c/{place}/results?lang=ar")
+    page.wait_for_selector("#districts tbody")
+    assert violations(page, axe) == []
+    page.context.close()
+
+
+def test_studio_breaks_no_rule_for_any_kind_of_question(browser: Browser, collector: Served, axe: str) -> None:
+    page = People(browser, collector)(DESKTOP)
+    enter_studio(page, collector)
+    page.fill("#title", "What?")
+    shapes = {"type": "Polygon", "coordinates": [[[1, 1], [2, 1], [2, 2], [1, 1]]]}
+    for kind in ("marks", "scale", "number", "product", "grid"):
+        page.check(f"input[name=one-of-kind][value={kind}]")
+        if kind == "marks":
+            page.fill("#values", "flu\ncold")
+        if kind == "product":
+            page.check("input[name=one-of-keep][value=secret]")
+        if kind == "grid":
+            content = json.dumps(shapes).encode()
+            page.set_input_files("#geojson", {"name": "a.json", "mimeType": "application/json", "buffer": content})
+            page.wait_for_selector("#districts")
+            page.click("#group-districts")
+        page.check("input[name=one-of-again][value=again]")
+        page.wait_for_selector("#predicted strong")
+        page.wait_for_selector("#participants .promise")
+        assert violations(page, axe) == [], kind
+        page.check("input[name=one-of-again][value=once]")
+    for submission in ("token", "open"):
+        page.check(f"input[name=one-of-submission][value={submission}]")
+        page.click("text=Open the survey")
+        page.wait_for_selector("#done h2")
+        page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+        assert violations(page, axe) == [], submission
+        if submission == "token":
+            page.click("text=Download the links (CSV)")
+            page.click("text=Make another like it")
     page.context.close()

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.component
 
 GRID = {"grid": {"latitude": [0, 1], "longitude": [0, 1], "rows": 2, "columns": 3}}
+WIDTH = "document.documentElement.scrollWidth - innerWidth"
 FOCUS = "document.activeElement === document.body ? '' : document.activeElement.outerHTML"
 
 
@@ -310,14 +311,72 @@ def test_a_survey_is_made_and_read_by_keyboard_alone(people: People, collector: 
     go_to("button[type=submit].main")
     page.keyboard.press("Enter")
     page.wait_for_selector("text=The survey is open")
-    link = page.input_value("#done input")
-    answer(people(), link, "yes")
+    page.goto(page.input_value("#done input"))
+    page.wait_for_selector("#often li")
+    go_to("input[type=radio]")
+    page.keyboard.press("Space")
+    page.wait_for_selector("#often:has-text('If you answer “yes”')")
+    go_to("form button.main")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("[data-state=sent]")
+    assert page.evaluate("document.activeElement.tagName") == "H2"
     go_to("a[href$='/results']")
     page.keyboard.press("Enter")
     page.wait_for_selector("#reports:text-is('1')")
     go_to("summary")
     page.keyboard.press("Enter")
     page.wait_for_selector("text=would contain its true share")
+
+
+#: Labels that are wider than a phone, a tag, an emoji, and a label that is read from right to left.
+HARD = ["Donaudampfschifffahrtsgesellschaftskapitän" * 3, f"https://example.org/{'a' * 90}", "<b>🙂</b>", "لا أعرف"]
+
+
+def test_fifty_questions_go_from_studio_to_results_on_a_phone(people: People, collector: Served) -> None:
+    many = 50
+    page = people(PHONE)
+    enter_studio(page, collector)
+    page.fill("#values", "\n".join(HARD))
+    # The draft of one question, as Studio stores it, becomes one of fifty.
+    page.evaluate(
+        """([many, titles]) => {
+            const draft = JSON.parse(localStorage.getItem("sfumato-studio-draft"))
+            const title = (i) => titles[i % titles.length] + " " + (i + 1)
+            draft.questions = Array.from({ length: many }, (_, i) => ({ ...draft.questions[0], title: title(i) }))
+            localStorage.setItem("sfumato-studio-draft", JSON.stringify({ ...draft, total: 100 }))
+        }""",
+        [many, HARD],
+    )
+    page.reload()
+    page.wait_for_selector("#together:has-text('All 50 questions together have ε = 10')")
+    assert page.inner_text("#part-level") == "0.2"
+    assert page.evaluate(WIDTH) <= 0
+    page.click("text=Open the survey")
+    page.wait_for_selector("text=The survey is open")
+    assert page.evaluate(WIDTH) <= 0
+    link, results = page.input_value("#done input"), page.get_attribute("#all-results", "href")
+    visitor = people(PHONE)
+    visitor.goto(link)
+    visitor.wait_for_selector("#total")
+    assert "Question 1 of 50" in visitor.inner_text("main")
+    for number in range(2):
+        visitor.wait_for_selector(f".step:text-is('Question {number + 1} of 50')")
+        choose(visitor, HARD[1])
+        send(visitor)
+        visitor.wait_for_selector("[data-state=sent]")
+        assert visitor.evaluate(WIDTH) <= 0
+        visitor.click("text=Next question")
+    # The last question, from the history of the page, leads to the end with all questions.
+    visitor.evaluate("dispatchEvent(new PopStateEvent('popstate', { state: { question: 50 } }))")
+    visitor.wait_for_selector("#end li:nth-child(50)[data-state=open]")
+    assert visitor.locator("#end li[data-state=sent]").count() == 2
+    assert visitor.evaluate(WIDTH) <= 0
+    page.goto(f"{collector.url}{results}")
+    page.wait_for_selector("#reports-50:text-is('0')")
+    page.wait_for_selector("#reports:text-is('1')")
+    page.wait_for_selector("#permalink input")
+    assert page.evaluate(WIDTH) <= 0
+    assert page.locator("main b").count() == 0
 
 
 def test_a_multiple_choice_goes_from_studio_to_results(people: People, collector: Served) -> None:

@@ -125,9 +125,10 @@ def plot_estimate(
         hollow = {"markerfacecolor": "none"} if has_bars else {}
         axes.plot(at, truth, mark, color=TRUTH, markersize=5, linewidth=0.8, label="truth", **hollow)
     axes.set_ylabel(FREQUENCY)
-    axes.set_ylim(bottom=0)
+    # The legend has a row above everything that is drawn.
+    axes.set_ylim(0, 1.22 * max(axes.get_ylim()[1], 1e-9))
     axes.set_title(title)
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="upper center", ncols=3)
     return figure
 
 
@@ -504,28 +505,53 @@ def plot_plan(policy: Policy | Plan, numbers: Any = (10**3, 10**4, 10**5, 10**6,
     return figure
 
 
-#: Least ratio of the heights of two labels on a logarithmic axis with one decade per inch, and more with more decades.
-_LABEL_STEP = 0.055
+#: Least distance of two labels, as a fraction of the height of the axes, and their place to the right of the axes.
+_LABEL_STEP, _LABEL_PLACE = 0.048, 1.04
 
 
 def _label_ends(axes: Any, last: int, ends: list[tuple[float, str, bool]]) -> None:
-    """Label lines at their right ends; labels of lines that end close to each other are moved apart."""
+    """Label lines to the right of the axes, with a thin line from each label to the end of its line."""
     low, high = (math.log10(bound) for bound in axes.get_ylim())
-    step = _LABEL_STEP * (high - low)
-    place = -math.inf
-    for error, name, is_best in sorted(ends):
-        place = max(math.log10(error), place + step)
+    ends = sorted(ends)
+    places = _moved_apart([math.log10(error) for error, _, _ in ends], _LABEL_STEP * (high - low))
+    for (error, name, is_best), place in zip(ends, places, strict=True):
+        colour = INK if is_best else "#5b6068"
         axes.annotate(
             f"{name} (recommended)" if is_best else name,
             (last, error),
-            (last * 1.25, 10**place),
+            (_LABEL_PLACE, 10**place),
+            textcoords=axes.get_yaxis_transform(),
             fontsize=8,
             va="center",
-            color=INK if is_best else "#5b6068",
+            color=colour,
             fontweight="bold" if is_best else "normal",
             annotation_clip=False,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": colour,
+                "linewidth": 0.5,
+                "shrinkA": 1,
+                "shrinkB": 3,
+                "relpos": (0, 0.5),
+            },
         )
-    axes.set_ylim(10**low, 10 ** max(high, place + step))
+    axes.set_ylim(10**low, 10**high)
+
+
+def _moved_apart(places: list[float], step: float) -> list[float]:
+    """Return the nearest places in the sense of least squares that are at least a step apart, in the same order.
+
+    Without the steps, this is the regression of increasing numbers, which pools neighbours that decrease.
+    """
+    pools: list[tuple[float, int]] = []
+    for i, place in enumerate(places):
+        mean, size = place - i * step, 1
+        while pools and pools[-1][0] > mean:
+            earlier, count = pools.pop()
+            mean, size = (mean * size + earlier * count) / (size + count), size + count
+        pools.append((mean, size))
+    means = [mean for mean, size in pools for _ in range(size)]
+    return [mean + i * step for i, mean in enumerate(means)]
 
 
 @register_plot(Plan)

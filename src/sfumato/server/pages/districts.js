@@ -169,6 +169,6 @@ export function zoomable(board, draw, about) {
 	const button = (/** @type {string} */ sign, /** @type {string} */ name, /** @type {number} */ by) => h("button", { type: "button", class: "plain", "aria-label": name, title: name, onclick: () => change(by) }, sign)
 	const smaller = button("−", t("zoom-out"), -1), larger = button("+", t("zoom-in"), 1), said = h("span", { class: "quiet small", role: "status" }, "100%")
 	smaller.setAttribute("aria-disabled", "true")
-	const view = h("div", { class: "view", tabindex: 0, role: "region", "aria-label": about }, board)
+	const view = h("div", { class: "view", tabindex: 0, role: "group", "aria-label": about }, board)
 	return h("div", { class: "zoomable" }, h("div", { class: "zoom", role: "group", "aria-label": t("zoom") }, smaller, larger, said), view)
 }
