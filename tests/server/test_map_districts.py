@@ -199,7 +199,7 @@ def test_shapes_are_simplified_and_cells_belong_to_the_shape_around_their_centre
     node = shutil.which("node")
     if node is None:
         absent("node, which runs the scripts of the pages, is not on this machine")
-    module = (PAGES / "districts.js").as_uri()
+    module = (PAGES / "geojson.js").as_uri()
     script = f"""
         globalThis.document = {{ documentElement: {{}} }}
         const {{ readGeoJson, placedShapes, districtsOf }} = await import({json.dumps(module)})

@@ -176,12 +176,20 @@ TRANSLATED = (
     "dom.js",
     "embed-code.js",
     "embed.js",
+    "geojson.js",
     "owners.js",
+    "painter.js",
     "result-options.js",
     "result-table.js",
     "results.js",
     "share.js",
+    "studio-map.js",
+    "studio-numbers.js",
+    "studio-structure.js",
+    "studio.js",
     "surveys.js",
+    "terms.js",
+    "tradeoff.js",
     "trend.js",
 )
 #: Words of English that are in no German or Arabic message.
@@ -216,7 +224,7 @@ def test_every_message_for_owners_is_in_every_catalogue() -> None:
             f"{name}: a message without a literal key"
         )
         used |= {json.loads(one) for one in re.findall(r'\bt\(("(?:[^"\\]|\\.)*")', source)}
-    for page in ("surveys.html", "results.html", "embed.html"):
+    for page in ("surveys.html", "results.html", "embed.html", "studio.html"):
         source = (FOLDER / page).read_text(encoding="utf-8")
         used |= {one.strip() for one in re.findall(r"<[^>]* data-t>([^<]*)<", source)}
         used |= set(re.findall(r"<title>([^<]*)</title>", source))
@@ -330,3 +338,73 @@ def test_results_speak_the_language_of_the_reader(
         assert page.evaluate("[document.documentElement.lang, document.documentElement.dir]") == [language, direction]
         assert english(page, "Tee", "<iframe") == [], path
         assert page.evaluate(WIDER) == [], path
+
+
+@pytest.mark.component
+@pytest.mark.parametrize(
+    ("language", "direction", "heading"), [("de", "ltr", "Was fragen Sie?"), ("ar", "rtl", "ماذا تسأل؟")]
+)
+def test_studio_speaks_the_language_of_the_author(
+    people: People, collector: Served, language: str, direction: str, heading: str
+) -> None:
+    """Every kind of question and every rule, from the first visit to the open survey."""
+    page = people(PHONE)
+    page.goto(f"{collector.url}/studio")
+    page.select_option(".language select", language)
+    page.wait_for_selector(f"h2:text-is('{heading}')")
+    assert page.evaluate("[document.documentElement.lang, document.documentElement.dir]") == [language, direction]
+    assert english(page, "Sfumato") == []
+    page.fill("#admin-token", collector.admin)
+    page.keyboard.press("Enter")
+    page.locator("#admin-token").wait_for(state="detached")
+    page.fill("#title", "Tee")
+    shapes = json.dumps({"type": "Polygon", "coordinates": [[[1, 1], [2, 1], [2, 2], [1, 1]]]})
+    for kind, keep in (
+        ("list", "high-low"),
+        ("marks", "uniform"),
+        ("scale", "uniform"),
+        ("number", "uniform"),
+        ("grid", "blocks"),
+        ("product", "secret"),
+    ):
+        page.check(f"input[name=one-of-kind][value={kind}]")
+        if kind in ("list", "marks"):
+            page.fill("#values", "Tee 1\nTee 2")
+        if kind in ("scale", "number"):
+            page.check("input[name=one-of-learn][value=mean]")
+        if kind == "grid":
+            content = {"name": "a.json", "mimeType": "application/json", "buffer": shapes.encode()}
+            page.set_input_files("#geojson", {**content, "buffer": b"{"})
+            page.wait_for_selector("form .alarm:visible")
+            page.set_input_files("#geojson", content)
+            page.wait_for_selector("#districts")
+            page.click("#group-districts")
+        if kind == "product":
+            for i in range(2):
+                page.fill(f"#part-{i}", f"Tee {i}")
+                page.fill(f"#part-values-{i}", "Tee 1\nTee 2")
+        page.check(f"input[name=one-of-keep][value={keep}]")
+        if keep == "high-low":
+            page.locator(".cells .cell").first.click()
+        if kind == "list":
+            page.select_option("#expected", "own")
+            page.check("input[name=one-of-again][value=again]")
+            page.wait_for_selector("#lifetime strong")
+        page.wait_for_selector("#predicted strong")
+        page.wait_for_selector("#participants .promise")
+        page.wait_for_function("document.querySelector('#level-curve svg')")
+        page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+        assert english(page, "Tee", "a.json") == [], kind
+        assert page.evaluate(WIDER) == [], kind
+        if kind == "list":
+            page.check("input[name=one-of-again][value=once]")
+    page.check("input[name=one-of-kind][value=list]")
+    page.fill("#values", "Tee 1\nTee 2")
+    page.check("input[name=one-of-submission][value=open]")
+    page.locator(".tabs button.plain").nth(1).click()
+    page.wait_for_selector("#together strong")
+    assert english(page, "Tee") == []
+    page.click("button[type=submit].main")
+    page.wait_for_selector("#done h2")
+    assert english(page, "Tee", "http") == []
+    assert page.evaluate(WIDER) == []

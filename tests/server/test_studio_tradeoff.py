@@ -179,7 +179,7 @@ def test_the_guide_defines_the_terms_of_studio_as_the_glossary(people: People, c
     page.goto(f"{collector.url}/guide")
     sections = page.locator("main section")
     linked = set(
-        re.findall(r"^\t(\w+): \"Technical term", (PAGES / "terms.js").read_text(encoding="utf-8"), flags=re.M)
+        re.findall(r"^\t(\w+): t\(\"Technical term", (PAGES / "terms.js").read_text(encoding="utf-8"), flags=re.M)
     )
     assert linked == set(sections.evaluate_all("all => all.map((one) => one.id)"))
     for section in sections.all():

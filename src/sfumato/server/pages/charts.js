@@ -55,15 +55,15 @@ export function regionChart(points, width) {
 		label(left - 8, y(v) + 4, percent(v, 0), { "text-anchor": "end", class: "quiet" }),
 	])
 	const height = top + side + bottom
-	return frame(size, height, "Error region: false alarm and missed detection rates of all tests between the two values that are hardest to tell apart",
+	return frame(size, height, t("Error region: false alarm and missed detection rates of all tests between the two values that are hardest to tell apart"),
 		s("path", { d: `${path([...curve, [x(1), y(1)]])}Z`, class: "area" }),
 		s("path", { d: path([[x(0), y(0)], [x(1), y(0)]]), class: "axis" }),
 		s("path", { d: path([[x(0), y(0)], [x(0), y(1)]]), class: "axis" }),
 		s("path", { d: path([[x(0), y(1)], [x(1), y(0)]]), class: "other" }),
 		s("path", { d: path(curve), class: "line" }),
 		...ticks,
-		label(x(0.5), height - 6, "false alarms", { "text-anchor": "middle" }),
-		label(14, y(0.5), "missed", { "text-anchor": "middle", transform: `rotate(-90 14 ${y(0.5)})` }),
+		label(x(0.5), height - 6, t("false alarms"), { "text-anchor": "middle" }),
+		label(14, y(0.5), t("missed"), { "text-anchor": "middle", transform: `rotate(-90 14 ${y(0.5)})` }),
 	)
 }
 
@@ -81,13 +81,13 @@ export function errorChart({ n, tv, classical }, width) {
 	}
 	const step = stepFor(most, 4), marks = Array.from({ length: Math.floor(most / step) + 1 }, (_, i) => i * step)
 	const powers = Array.from({ length: 12 }, (_, i) => i).filter((log) => log >= low && log <= high)
-	return frame(width, height, `Predicted error against the number of people: ${percent(Math.min(1, tv))} at ${whole(n)}`,
+	return frame(width, height, t("Predicted error against the number of people: {bound} at {number}", { bound: percent(Math.min(1, tv)), number: whole(n) }),
 		...marks.flatMap((v) => [
 			s("path", { d: path([[left, y(v)], [width - right, y(v)]]), class: v ? "rule" : "axis" }),
 			label(left - 8, y(v) + 4, percent(v, step < 0.01 ? 1 : 0), { "text-anchor": "end", class: "quiet" }),
 		]),
 		...powers.map((log) => label(x(log), height - bottom + 20, whole(10 ** log), { "text-anchor": "middle", class: "quiet" })),
-		label((left + width - right) / 2, height - 4, "people who answer", { "text-anchor": "middle" }),
+		label((left + width - right) / 2, height - 4, t("people who answer"), { "text-anchor": "middle" }),
 		classical !== null && s("path", { d: curve(classical), class: "other" }),
 		s("path", { d: curve(tv), class: "line" }),
 		s("path", { d: path([[x(Math.log10(n)), y(0)], [x(Math.log10(n)), y(tv)]]), class: "rule" }),

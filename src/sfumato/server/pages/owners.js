@@ -6,6 +6,9 @@ import { currentLanguage, keepLanguage, LANGUAGES, number, t, useLanguage, wante
 
 export { number, t }
 
+/** Returns a message as text and the elements for its places. @param {string} message @param {Record<string, Node>} elements */
+export const pieces = (message, elements) => message.split(/(\{\w+\})/).filter(Boolean).map((part) => elements[part.slice(1, -1)] ?? part)
+
 await useLanguage(wantedLanguage(), "owners").catch(() => useLanguage("en"))
 
 /** Locale of dates; digits are Western in all languages. */

@@ -1,5 +1,6 @@
 // A board on which users mark values with a brush: a list or a map, by mouse, touch or keyboard.
 import { h } from "./dom.js"
+import { t } from "./owners.js"
 
 /** @typedef {{ name: string, className: string, mark: string }} Brush */
 
@@ -8,7 +9,7 @@ import { h } from "./dom.js"
  *   about: string, onpaint: (place: number, brush: number) => void, onbrush: (brush: number) => void, background?: Node | null }} what */
 export function painter({ names, order, columns, marks, brushes, brush, about, onpaint, onbrush, background = null }) {
 	let active = 0
-	const palette = h("div", { class: "brushes", role: "group", "aria-label": "Brush" },
+	const palette = h("div", { class: "brushes", role: "group", "aria-label": t("Brush") },
 		...brushes.map((option, i) => h("button", { type: "button", "aria-pressed": String(i === brush), onclick: () => choose(i) },
 			h("span", { class: `swatch ${option.className}` }), option.name)))
 	const cells = order.map((place, i) => h("button", { type: "button", class: "cell", tabindex: i ? -1 : 0, "data-cell": i }))

@@ -1,6 +1,8 @@
 // The background of a map in Studio: a GeoJSON file with districts, which the browser reads. The file itself is sent nowhere.
-import { districtsOf, layer, MOST_BYTES, placedShapes, readGeoJson } from "./districts.js"
+import { layer } from "./districts.js"
 import { h } from "./dom.js"
+import { districtsOf, MOST_BYTES, placedShapes, readGeoJson } from "./geojson.js"
+import { t } from "./owners.js"
 
 /** A GeoJSON file in a draft, already simplified. @typedef {{ file: string, lines: { name: string, lines: number[][][] }[] }} Drawing */
 
@@ -19,7 +21,7 @@ export const studioLayer = (question) => layer(statedBackground(question), quest
 
 /** Reads a file into a question, and sets the coordinates of the map to the bounds of its shapes. @param {any} current @param {File} file */
 async function readFile(current, file) {
-	if (file.size > MOST_BYTES) throw new Error("This file is larger than 20 MB. Simplify it first.")
+	if (file.size > MOST_BYTES) throw new Error(t("This file is larger than 20 MB. Simplify it first."))
 	const { shapes, bounds } = readGeoJson(await file.text()), { latitude, longitude } = bounds
 	// Drafts are stored by the browser, so the lines are simplified first.
 	const small = placedShapes(shapes, latitude, longitude), [south, north] = latitude, [west, east] = longitude
@@ -44,11 +46,11 @@ export function backgroundFields(current, { field, restructured }) {
 		}
 	} })
 	const { drawing } = current, named = drawing ? drawing.lines.filter((/** @type {any} */ one) => one.name).map((/** @type {any} */ one) => one.name) : []
-	return h("div", {}, field("geojson", "Background and districts (GeoJSON)", input, "Optional. Your browser reads the file and sends its outlines and names with the survey. No map of other hosts is used."), fault,
-		drawing && h("p", { id: "districts" }, h("bdi", {}, drawing.file), `: ${drawing.lines.length === 1 ? "1 shape" : `${drawing.lines.length} shapes`}`, named.length > 0 && ` (${named.slice(0, 5).join(", ")}${named.length > 5 ? ", …" : ""})`, ". A cell belongs to the district around its centre. Results have the share of each district."),
+	return h("div", {}, field("geojson", t("Background and districts (GeoJSON)"), input, t("Optional. Your browser reads the file and sends its outlines and names with the survey. No map of other hosts is used.")), fault,
+		drawing && h("p", { id: "districts" }, h("bdi", {}, drawing.file), `: ${t("{count} shapes", { count: drawing.lines.length })}`, named.length > 0 && ` (${named.slice(0, 5).join(", ")}${named.length > 5 ? ", …" : ""})`, ". ", t("A cell belongs to the district around its centre. Results have the share of each district.")),
 		drawing && h("div", { class: "actions" },
-			h("button", { type: "button", class: "plain", id: "group-districts", onclick: () => restructured(() => groupByDistrict(current)) }, "The district may be revealed, the place within it not"),
-			h("button", { type: "button", class: "plain", onclick: () => restructured(() => (current.drawing = undefined)) }, "Remove the background")))
+			h("button", { type: "button", class: "plain", id: "group-districts", onclick: () => restructured(() => groupByDistrict(current)) }, t("The district may be revealed, the place within it not")),
+			h("button", { type: "button", class: "plain", onclick: () => restructured(() => (current.drawing = undefined)) }, t("Remove the background"))))
 }
 
 /** Makes every district a group, and the cells outside all districts another one. @param {any} current */

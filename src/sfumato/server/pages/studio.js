@@ -6,7 +6,8 @@ import { at, csv, download, h, percent, whole } from "./dom.js"
 import { painter } from "./painter.js"
 import { shareLink, sheetButton } from "./share.js"
 import { number } from "./messages.js"
-import { frameFields, placeFields, statedPresentation } from "./structure.js"
+import { moment, pieces, t } from "./owners.js"
+import { frameFields, placeFields, statedPresentation } from "./studio-structure.js"
 import { backgroundFields, statedBackground, studioLayer } from "./studio-map.js"
 import { isNumber, learnOf, newNumbers, numericDomain, numericInputs, spanOf } from "./studio-numbers.js"
 import { term } from "./terms.js"
@@ -30,7 +31,7 @@ const MOST_OPTIONS = 10
 const SHARES_OF_OPTIONS = "marginals:1"
 /** Number of group colours in the style sheet. */
 const PARTS = 8
-const TOO_FEW = "Enter how many people will answer: at least 1."
+const TOO_FEW = t("Enter how many people will answer: at least 1.")
 
 /** @returns {Question} */
 const newQuestion = () => ({
@@ -75,8 +76,8 @@ class Unfinished extends Error {}
 /** Returns the values of a text field, which must be distinct. @param {string} content @param {string} name */
 function distinct(content, name) {
 	const values = lines(content), twice = values.find((line, i) => values.indexOf(line) < i)
-	if (twice) throw new Unfinished(`${name} contains “${twice}” twice. Remove one of them.`)
-	if (values.length < 2) throw new Unfinished(`${name} needs at least two values, one on each line.`)
+	if (twice) throw new Unfinished(t("{name} contains “{value}” twice. Remove one of them.", { name, value: twice }))
+	if (values.length < 2) throw new Unfinished(t("{name} needs at least two values, one on each line.", { name }))
 	return values
 }
 
@@ -84,19 +85,19 @@ function distinct(content, name) {
 function domainOf(current) {
 	const { kind, values, rows, columns, latitude, longitude, parts } = current
 	if (isNumber(current)) return numericDomain(current)
-	if (kind === "list") return { values: distinct(values, "The list") }
+	if (kind === "list") return { values: distinct(values, t("The list")) }
 	if (kind === "marks") {
-		const order = distinct(values, "The list of options")
-		if (order.length > MOST_OPTIONS) throw new Unfinished(`There are ${order.length} options; a multiple choice has at most ${MOST_OPTIONS}.`)
+		const order = distinct(values, t("The list of options"))
+		if (order.length > MOST_OPTIONS) throw new Unfinished(t("There are {number} options; a multiple choice has at most {most}.", { number: order.length, most: MOST_OPTIONS }))
 		return { product: Object.fromEntries(order.map((option) => [option, ["no", "yes"]])), order }
 	}
 	if (kind === "grid") {
-		if (!(rows >= 1 && columns >= 1 && rows * columns >= 2 && rows * columns <= 5000)) throw new Unfinished("A map must have 2 to 5,000 cells.")
-		if (!(latitude[0] < latitude[1] && longitude[0] < longitude[1])) throw new Unfinished("South must be less than north, and west less than east.")
+		if (!(rows >= 1 && columns >= 1 && rows * columns >= 2 && rows * columns <= 5000)) throw new Unfinished(t("A map must have 2 to 5,000 cells."))
+		if (!(latitude[0] < latitude[1] && longitude[0] < longitude[1])) throw new Unfinished(t("South must be less than north, and west less than east."))
 		return { grid: { latitude, longitude, rows, columns } }
 	}
 	const names = parts.map(({ name }) => name.trim())
-	if (names.some((name, i) => !name || names.indexOf(name) < i)) throw new Unfinished("Every part needs a name that no other part has.")
+	if (names.some((name, i) => !name || names.indexOf(name) < i)) throw new Unfinished(t("Every part needs a name that no other part has."))
 	return { product: Object.fromEntries(parts.map((part, i) => [names[i], distinct(part.values, `“${names[i]}”`)])), order: names }
 }
 
@@ -130,12 +131,12 @@ function lifetimeLevel(current, factor) {
 function policyOf(current, factor = 1) {
 	const domain = /** @type {any} */ (domainOf(current)), { keep } = current, epsilon = lifetimeLevel(current, factor), values = labelsOf(domain)
 	const across = current.across && factor > 1 ? String(Number((Number(current.across) * factor).toFixed(6))) : current.across
-	if (values.length > 5000) throw new Unfinished(`There are ${whole(values.length)} values; the collector accepts at most 5,000.`)
+	if (values.length > 5000) throw new Unfinished(t("There are {count} values; the collector accepts at most 5,000.", { count: values.length }))
 	if (keep === "uniform") return { domain, policy: { kind: keep, epsilon } }
 	if (keep === "secret") return { domain, policy: { kind: keep, secret: domain.order[current.secret] ?? domain.order[0], epsilon, distributions: { anything: true } } }
 	if (keep === "high-low") {
 		const sensitive = values.filter((value) => markOf(current, value))
-		if (!sensitive.length) throw new Unfinished("Mark at least one value as sensitive.")
+		if (!sensitive.length) throw new Unfinished(t("Mark at least one value as sensitive."))
 		return { domain, policy: { kind: keep, sensitive, epsilon } }
 	}
 	const blocks = values.map((value) => markOf(current, value))
@@ -193,7 +194,7 @@ function oneOf(owner, name, legend, entries, then) {
 		} }), h("span", {}, label, h("span", { class: "hint" }, hint))))))
 }
 
-const questions = h("div", { class: "tabs", role: "group", "aria-label": "Questions" })
+const questions = h("div", { class: "tabs", role: "group", "aria-label": t("Questions") })
 
 function showQuestions() {
 	const go = (/** @type {number} */ i) => {
@@ -206,40 +207,40 @@ function showQuestions() {
 		go(survey.now + by)
 	}
 	keepFocus(questions, () => questions.replaceChildren(
-		...survey.questions.map((/** @type {Question} */ _, /** @type {number} */ i) => h("button", { type: "button", "aria-current": String(i === survey.now), onclick: () => go(i) }, `Question ${i + 1}`)),
+		...survey.questions.map((/** @type {Question} */ _, /** @type {number} */ i) => h("button", { type: "button", "aria-current": String(i === survey.now), onclick: () => go(i) }, t("Question {number}", { number: i + 1 }))),
 		h("button", { type: "button", class: "plain", onclick: () => {
 			survey.questions.push(newQuestion())
 			go(survey.questions.length - 1)
 			at("title").focus()
-		} }, "Add a question"),
+		} }, t("Add a question")),
 		h("button", { type: "button", class: "plain", onclick: () => {
-			survey.questions.splice(survey.now + 1, 0, structuredClone({ ...question(), title: `${question().title} (copy)` }))
+			survey.questions.splice(survey.now + 1, 0, structuredClone({ ...question(), title: t("{title} (copy)", { title: question().title }) }))
 			go(survey.now + 1)
-		} }, "Duplicate"),
+		} }, t("Duplicate")),
 		...(survey.questions.length > 1 ? [
-			survey.now > 0 && h("button", { type: "button", class: "plain", onclick: () => move(-1) }, "Move earlier"),
-			survey.now < survey.questions.length - 1 && h("button", { type: "button", class: "plain", onclick: () => move(1) }, "Move later"),
+			survey.now > 0 && h("button", { type: "button", class: "plain", onclick: () => move(-1) }, t("Move earlier")),
+			survey.now < survey.questions.length - 1 && h("button", { type: "button", class: "plain", onclick: () => move(1) }, t("Move later")),
 			h("button", { type: "button", class: "plain", onclick: () => {
 				survey.questions.splice(survey.now, 1)
 				go(Math.max(0, survey.now - 1))
-			} }, "Remove this question")].filter((one) => one instanceof Node) : [])))
+			} }, t("Remove this question"))].filter((one) => one instanceof Node) : [])))
 }
 
-const asking = card("What do you ask?", () => {
+const asking = card(t("What do you ask?"), () => {
 	const current = question()
 	return [
-		field("title", "Question", input(current, "title", { type: "text", id: "title", maxlength: 200, placeholder: "Which of these have you had this year?" })),
-		field("description", "Explanation", h("textarea", { id: "description", rows: 2, class: "short", value: current.description, oninput: (/** @type {any} */ event) => {
+		field("title", t("Question"), input(current, "title", { type: "text", id: "title", maxlength: 200, placeholder: t("Which of these have you had this year?") })),
+		field("description", t("Explanation"), h("textarea", { id: "description", rows: 2, class: "short", value: current.description, oninput: (/** @type {any} */ event) => {
 			current.description = event.target.value
 			save()
-		} }), "Optional. Participants see it below the question."),
-		oneOf(current, "kind", "What are the possible answers?", [
-			["list", "One of a list", "such as diagnoses, parties or professions"],
-			["marks", "Any of a list", "multiple choice, such as “which of these have you had?”"],
-			["scale", "A scale", "such as 1 to 5, with words at both ends"],
-			["number", "A number", "such as an age or an income"],
-			["grid", "A place on a map", "cells in rows and columns"],
-			["product", "Several things at once", "such as a secret and an age group"],
+		} }), t("Optional. Participants see it below the question.")),
+		oneOf(current, "kind", t("What are the possible answers?"), [
+			["list", t("One of a list"), t("such as diagnoses, parties or professions")],
+			["marks", t("Any of a list"), t("multiple choice, such as “which of these have you had?”")],
+			["scale", t("A scale"), t("such as 1 to 5, with words at both ends")],
+			["number", t("A number"), t("such as an age or an income")],
+			["grid", t("A place on a map"), t("cells in rows and columns")],
+			["product", t("Several things at once"), t("such as a secret and an age group")],
 		], () => {
 			if ((current.kind !== "product" && current.keep === "secret") || current.kind === "marks") current.keep = "uniform"
 			asking.show()
@@ -258,24 +259,24 @@ function valuesInputs(current) {
 		keeping.show()
 		changed()
 	}
-	if (current.kind === "marks") return [field("values", "Options", lineInput(current, "values", "values", 5, then), `One on each line, at most ${MOST_OPTIONS}. Participants mark all that apply.`)]
-	if (current.kind === "list") return [field("values", "Values", lineInput(current, "values", "values", 5, then), "One on each line.")]
+	if (current.kind === "marks") return [field("values", t("Options"), lineInput(current, "values", "values", 5, then), t("One on each line, at most {most}. Participants mark all that apply.", { most: MOST_OPTIONS }))]
+	if (current.kind === "list") return [field("values", t("Values"), lineInput(current, "values", "values", 5, then), t("One on each line."))]
 	if (isNumber(current)) return numericInputs(current, { field, input, oneOf, then, save, show: () => people.show() })
 	if (current.kind === "grid") {
 		const size = (/** @type {"rows" | "columns"} */ name, /** @type {string} */ label) => field(name, label, input(current, name, { type: "number", id: name, min: 1, max: 500, step: 1 }, then))
 		const edge = (/** @type {"latitude" | "longitude"} */ axis, /** @type {number} */ i, /** @type {string} */ label) =>
 			field(`${axis}-${i}`, label, input(current[axis], String(i), { type: "number", id: `${axis}-${i}`, step: "any" }, then))
-		return [h("div", { class: "row" }, size("rows", "Rows"), size("columns", "Columns")),
-			h("details", {}, h("summary", {}, "Coordinates of the map"), h("p", { class: "hint" }, "In degrees. The default, 0 to 1 in both directions, means a map without coordinates."), h("div", { class: "row" },
-				edge("latitude", 0, "South (latitude)"), edge("latitude", 1, "North"), edge("longitude", 0, "West (longitude)"), edge("longitude", 1, "East"))),
+		return [h("div", { class: "row" }, size("rows", t("Rows")), size("columns", t("Columns"))),
+			h("details", {}, h("summary", {}, t("Coordinates of the map")), h("p", { class: "hint" }, t("In degrees. The default, 0 to 1 in both directions, means a map without coordinates.")), h("div", { class: "row" },
+				edge("latitude", 0, t("South (latitude)")), edge("latitude", 1, t("North")), edge("longitude", 0, t("West (longitude)")), edge("longitude", 1, t("East")))),
 			backgroundFields(current, { field, restructured })]
 	}
 	return [h("div", { class: "side-by-side" }, ...current.parts.map((part, i) => h("div", {},
-		field(`part-${i}`, `Part ${i + 1}`, input(part, "name", { type: "text", id: `part-${i}` }, then)),
-		field(`part-values-${i}`, "Its values", lineInput(part, "values", `part-values-${i}`, 4, then), "One on each line.")))),
+		field(`part-${i}`, t("Part {number}", { number: i + 1 }), input(part, "name", { type: "text", id: `part-${i}` }, then)),
+		field(`part-values-${i}`, t("Its values"), lineInput(part, "values", `part-values-${i}`, 4, then), t("One on each line."))))),
 	h("div", { class: "actions" },
-		current.parts.length < 4 && h("button", { type: "button", class: "plain", onclick: () => restructured(() => current.parts.push({ name: "", values: "" })) }, "Add a part"),
-		current.parts.length > 2 && h("button", { type: "button", class: "plain", onclick: () => restructured(() => current.parts.pop()) }, "Remove the last part"))]
+		current.parts.length < 4 && h("button", { type: "button", class: "plain", onclick: () => restructured(() => current.parts.push({ name: "", values: "" })) }, t("Add a part")),
+		current.parts.length > 2 && h("button", { type: "button", class: "plain", onclick: () => restructured(() => current.parts.pop()) }, t("Remove the last part")))]
 }
 
 /** Applies a change that affects several sections of the form. @param {() => void} change */
@@ -286,18 +287,18 @@ function restructured(change) {
 	changed()
 }
 
-const keeping = card("What must stay hidden?", () => {
+const keeping = card(t("What must stay hidden?"), () => {
 	const current = question()
 	/** @type {[string, string, string][]} */
 	const kinds = [
-		["uniform", "Every value, alike", current.kind === "marks" ? "all combinations of marks are equally hard to tell apart, within one level for all options" : "all values are equally hard to tell apart"],
+		["uniform", t("Every value, alike"), current.kind === "marks" ? t("all combinations of marks are equally hard to tell apart, within one level for all options") : t("all values are equally hard to tell apart")],
 	]
 	if (current.kind !== "marks") kinds.push(
-		["high-low", "Some values are sensitive", "the other values may be revealed, which makes the error smaller"],
-		["blocks", "Which one of a group", "the group may be revealed, but not the value within it"],
+		["high-low", t("Some values are sensitive"), t("the other values may be revealed, which makes the error smaller")],
+		["blocks", t("Which one of a group"), t("the group may be revealed, but not the value within it")],
 	)
-	if (current.kind === "product") kinds.push(["secret", "One part is the secret", "it stays hidden even if the other parts are related to it"])
-	return [oneOf(current, "keep", "The rule", kinds, () => {
+	if (current.kind === "product") kinds.push(["secret", t("One part is the secret"), t("it stays hidden even if the other parts are related to it")])
+	return [oneOf(current, "keep", t("The rule"), kinds, () => {
 		current.brush = current.keep === "blocks" ? 0 : 1
 		keeping.show()
 		sharing.show()
@@ -309,8 +310,8 @@ const keeping = card("What must stay hidden?", () => {
 function marks(current) {
 	if (current.keep === "uniform") return []
 	if (current.keep === "secret") {
-		return [oneOf({ get secret() { return String(current.secret) }, set secret(i) { current.secret = Number(i) } }, "secret", "Which part is the secret?",
-			current.parts.map(({ name }, i) => [String(i), name || `Part ${i + 1}`, ""]), changed)]
+		return [oneOf({ get secret() { return String(current.secret) }, set secret(i) { current.secret = Number(i) } }, "secret", t("Which part is the secret?"),
+			current.parts.map(({ name }, i) => [String(i), name || t("Part {number}", { number: i + 1 }), ""]), changed)]
 	}
 	/** @type {any} */
 	let domain
@@ -320,15 +321,15 @@ function marks(current) {
 		return [h("p", { class: "quiet" }, error instanceof Error ? error.message : "")]
 	}
 	const values = labelsOf(domain), grid = gridOf(domain)
-	if (values.length > MOST_PAINTED) return [h("p", { class: "quiet" }, `There are ${whole(values.length)} values, too many to mark by hand. Write a policy file and create the collection with the API.`)]
+	if (values.length > MOST_PAINTED) return [h("p", { class: "quiet" }, t("There are {count} values, too many to mark by hand. Write a policy file and create the collection with the API.", { count: values.length }))]
 	const blocks = current.keep === "blocks", brushes = blocks
-		? Array.from({ length: current.blocks }, (_, i) => ({ name: `Group ${i + 1}`, className: `part-${i % PARTS}`, mark: String(i + 1) }))
-		: [{ name: "may be revealed", className: "", mark: "" }, { name: "sensitive", className: "kept", mark: grid ? "●" : "" }]
+		? Array.from({ length: current.blocks }, (_, i) => ({ name: t("Group {number}", { number: i + 1 }), className: `part-${i % PARTS}`, mark: String(i + 1) }))
+		: [{ name: t("may be revealed"), className: "", mark: "" }, { name: t("sensitive"), className: "kept", mark: grid ? "●" : "" }]
 	const board = painter({
 		names: values.map((value) => nameOf(value, domain)), order: grid ? grid.order : [...values.keys()], columns: grid ? grid.columns : 0,
 		marks: values.map((value) => markOf(current, value)), brushes, brush: Math.min(current.brush, brushes.length - 1),
 		background: current.kind === "grid" ? studioLayer(current) : null,
-		about: blocks ? "Values by group" : "Values, sensitive or not",
+		about: blocks ? t("Values by group") : t("Values, sensitive or not"),
 		onpaint: (x, brush) => {
 			;(blocks ? current.block : current.sensitive)[JSON.stringify(values[x])] = brush
 			changed()
@@ -338,16 +339,16 @@ function marks(current) {
 			save()
 		},
 	})
-	const note = grid && !grid.map ? ` Rows are ${grid.rowNames.join(", ")}; columns ${grid.columnNames.join(", ")}.` : grid ? " North is up; rows count from the south." : ""
+	const note = grid && !grid.map ? ` ${t("Rows are {rows}; columns {columns}.", { rows: grid.rowNames.join(", "), columns: grid.columnNames.join(", ") })}` : grid ? ` ${t("North is up; rows count from the south.")}` : ""
 	return [
-		h("p", { class: "hint" }, `Choose a brush, then click or drag over the values. With the keyboard, arrow keys move, space marks, and shift with arrow keys draws${blocks ? "; digits choose a group" : ""}.${note}`),
+		h("p", { class: "hint" }, `${t("Choose a brush, then click or drag over the values. With the keyboard, arrow keys move, space marks, and shift with arrow keys draws.")}${blocks ? ` ${t("Digits choose a group.")}` : ""}${note}`),
 		board,
 		blocks && h("div", { class: "actions" },
-			h("button", { type: "button", class: "plain", onclick: () => restructured(() => (current.brush = current.blocks++)) }, "Add a group"),
-			current.blocks > 1 && h("button", { type: "button", class: "plain", onclick: () => restructured(() => (current.brush = --current.blocks - 1)) }, "Remove the last group")),
+			h("button", { type: "button", class: "plain", onclick: () => restructured(() => (current.brush = current.blocks++)) }, t("Add a group")),
+			current.blocks > 1 && h("button", { type: "button", class: "plain", onclick: () => restructured(() => (current.brush = --current.blocks - 1)) }, t("Remove the last group"))),
 		blocks && h("label", { class: "choice" }, h("input", { type: "checkbox", id: "across", checked: !!current.across, onchange: (/** @type {any} */ event) => restructured(() => (current.across = event.target.checked ? "2" : "")) }),
-			h("span", {}, "Hide the group too, less strongly", h("span", { class: "hint" }, "with a separate level between groups"))),
-		blocks && current.across && field("across-level", "Level between groups (ε)", input(current, "across", { type: "text", inputmode: "decimal", id: "across-level" })),
+			h("span", {}, t("Hide the group too, less strongly"), h("span", { class: "hint" }, t("with a separate level between groups")))),
+		blocks && current.across && field("across-level", t("Level between groups (ε)"), input(current, "across", { type: "text", inputmode: "decimal", id: "across-level" })),
 	]
 }
 
@@ -362,7 +363,7 @@ const together = h("p", { class: "promise", id: "together", "aria-live": "polite
 /** States what all replies reveal together, from a check of one rule with the sum of the levels. @param {string} sum */
 async function showTogether(sum) {
 	const checked = await ask("/v1/check", { policy: { domain: { size: 2 }, policy: { kind: "uniform", epsilon: sum } }, before: survey.before })
-	together.replaceChildren(`All ${survey.questions.length} questions together have ε = ${sum}: they can raise a stranger’s suspicion from ${percent(survey.before, 0)} to at most `, h("strong", {}, atMost(checked.suspicions[0].after)), ". Participants see this before they answer.")
+	together.replaceChildren(...pieces(t("All {number} questions together have ε = {sum}: they can raise a stranger’s suspicion from {before} to at most {bound}. Participants see this before they answer.", { number: survey.questions.length, sum, before: percent(survey.before, 0) }), { bound: h("strong", {}, atMost(checked.suspicions[0].after)) }))
 }
 
 /** Returns the sum of the levels of all questions, or "" if a level is not a plain decimal. */
@@ -372,7 +373,7 @@ function sumOfLevels() {
 	return levels.every(Number.isFinite) ? share(levels.reduce((/** @type {number} */ a, /** @type {number} */ b) => a + b, 0)) : ""
 }
 
-const strength = card("How strongly?", () => {
+const strength = card(t("How strongly?"), () => {
 	const current = question(), shown = h("output", { for: "epsilon" }, current.epsilon)
 	const level = h("input", { type: "range", id: "epsilon", min: 0.1, max: 6, step: 0.1, value: current.epsilon, oninput: () => {
 		current.epsilon = String(Number(level.value))
@@ -390,18 +391,18 @@ const strength = card("How strongly?", () => {
 		changed()
 	} }), sum = h("output", { for: "total-level" }, share(survey.total)), each = h("strong", { id: "part-level" }, levelOf(current))
 	const several = survey.questions.length > 1, separate = !isShared()
-	return [several && oneOf({ get shared() { return String(survey.shared) }, set shared(is) { survey.shared = is === "true" } }, "shared", "Levels of the questions", [
-		["true", "One budget for all questions", "what all replies reveal together stays within it"],
-		["false", "A level for each question", "the levels add up"],
+	return [several && oneOf({ get shared() { return String(survey.shared) }, set shared(is) { survey.shared = is === "true" } }, "shared", t("Levels of the questions"), [
+		["true", t("One budget for all questions"), t("what all replies reveal together stays within it")],
+		["false", t("A level for each question"), t("the levels add up")],
 	], () => {
 		strength.show()
 		changed()
 	}), h("div", { class: "side-by-side" },
 		h("div", {},
-			!separate && h("div", { class: "field" }, h("label", { for: "total-level" }, "Level of all questions together, ε: ", sum, h("span", { class: "hint" }, `Each of the ${survey.questions.length} questions gets an equal part.`)), total, h("p", {}, "This question gets ε = ", each, ".")),
+			!separate && h("div", { class: "field" }, h("label", { for: "total-level" }, `${t("Level of all questions together, ε:")} `, sum, h("span", { class: "hint" }, t("Each of the {number} questions gets an equal part.", { number: survey.questions.length }))), total, h("p", {}, ...pieces(t("This question gets ε = {level}."), { level: each }))),
 			several && together,
-			separate && h("div", { class: "field" }, h("label", { for: "epsilon" }, "Level ε: ", shown, h("span", { class: "hint" }, "A lower level hides more. A higher level needs fewer people.")), level),
-			warning, promised, field("before", "A stranger’s suspicion before the reply", before), rule),
+			separate && h("div", { class: "field" }, h("label", { for: "epsilon" }, `${t("Level ε:")} `, shown, h("span", { class: "hint" }, t("A lower level hides more. A higher level needs fewer people."))), level),
+			warning, promised, field("before", t("A stranger’s suspicion before the reply"), before), rule),
 		h("figure", { class: "chart" }, region, h("figcaption", {}, regionCaption)))]
 })
 
@@ -422,30 +423,30 @@ const outlook = tradeoff({ expect: () => survey.expect ?? "zipf", chooseExpected
 	changed()
 } })
 
-const people = card("How many people?", () => [h("div", { class: "side-by-side" },
-	h("div", {}, field("people", "People who will answer", input(survey, "people", { type: "number", id: "people", min: 1, max: 1e12, step: 1 })), predicted, each, outlook.comparison),
-	h("div", {}, field("target", learnOf(question()) === "mean" ? "I need the mean to within ± … % of the range" : "I need each share to within ± … %", input(survey, "target", { type: "number", id: "target", min: 0.1, max: 50, step: "any" })), goal, outlook.levelGoal, why)),
-outlook.charts, h("details", {}, h("summary", {}, "Compare all randomizers"), planTable)])
-const learning = card("What will you learn?", () => outlook.outlook())
-const showing = card("What will participants see?", () => [outlook.participants])
+const people = card(t("How many people?"), () => [h("div", { class: "side-by-side" },
+	h("div", {}, field("people", t("People who will answer"), input(survey, "people", { type: "number", id: "people", min: 1, max: 1e12, step: 1 })), predicted, each, outlook.comparison),
+	h("div", {}, field("target", learnOf(question()) === "mean" ? t("I need the mean to within ± … % of the range") : t("I need each share to within ± … %"), input(survey, "target", { type: "number", id: "target", min: 0.1, max: 50, step: "any" })), goal, outlook.levelGoal, why)),
+outlook.charts, h("details", {}, h("summary", {}, t("Compare all randomizers")), planTable)])
+const learning = card(t("What will you learn?"), () => outlook.outlook())
+const showing = card(t("What will participants see?"), () => [outlook.participants])
 
 const lifetime = h("p", { class: "promise", id: "lifetime", "aria-live": "polite", hidden: true })
 
-const repeating = card("Once, or again?", () => [
-	oneOf(survey, "again", "How often do you ask?", [
-		["once", "Once", "each person answers one time"],
-		["again", "Again and again", "the same people answer in every wave, for example every week"],
+const repeating = card(t("Once, or again?"), () => [
+	oneOf(survey, "again", t("How often do you ask?"), [
+		["once", t("Once"), t("each person answers one time")],
+		["again", t("Again and again"), t("the same people answer in every wave, for example every week")],
 	], () => {
 		repeating.show()
 		sharing.show()
 		changed()
 	}),
 	survey.again === "again" && h("div", { class: "row" },
-		field("days", "Days per wave", input(survey, "days", { type: "number", id: "days", min: 1, max: 366, step: 1 })),
-		field("waves", "Number of waves", input(survey, "waves", { type: "number", id: "waves", min: 1, max: 400, step: 1 })),
-		field("changes", "Changes of one answer", input(survey, "changes", { type: "text", inputmode: "numeric", id: "changes", placeholder: "no limit" }), "After that, the device keeps replying about the last answer that it knows.")),
-	survey.again === "again" && oneOf(survey, "factor", "What may all replies of one person reveal together?", [
-		["2", "Twice the level of one reply", "as long as the answer does not change"], ["3", "Three times", "more accurate means over waves"], ["4", "Four times", ""],
+		field("days", t("Days per wave"), input(survey, "days", { type: "number", id: "days", min: 1, max: 366, step: 1 })),
+		field("waves", t("Number of waves"), input(survey, "waves", { type: "number", id: "waves", min: 1, max: 400, step: 1 })),
+		field("changes", t("Changes of one answer"), input(survey, "changes", { type: "text", inputmode: "numeric", id: "changes", placeholder: t("no limit") }), t("After that, the device keeps replying about the last answer that it knows."))),
+	survey.again === "again" && oneOf(survey, "factor", t("What may all replies of one person reveal together?"), [
+		["2", t("Twice the level of one reply"), t("as long as the answer does not change")], ["3", t("Three times"), t("more accurate means over waves")], ["4", t("Four times"), ""],
 	], changed),
 	survey.again === "again" && lifetime,
 ])
@@ -456,45 +457,45 @@ async function showLifetime() {
 	if (lifetime.hidden) return
 	const epsilon = lifetimeLevel(question(), Number(survey.factor))
 	const checked = await ask("/v1/check", { policy: { domain: { size: 2 }, policy: { kind: "uniform", epsilon } }, before: survey.before })
-	lifetime.replaceChildren(`All replies about an unchanged answer together have ε = ${epsilon}: they can raise a stranger’s suspicion from ${percent(survey.before, 0)} to at most `, h("strong", {}, atMost(checked.suspicions[0].after)), ". Participants see both levels before they answer.")
+	lifetime.replaceChildren(...pieces(t("All replies about an unchanged answer together have ε = {level}: they can raise a stranger’s suspicion from {before} to at most {bound}. Participants see both levels before they answer.", { level: epsilon, before: percent(survey.before, 0) }), { bound: h("strong", {}, atMost(checked.suspicions[0].after)) }))
 }
 
 /** Returns the fields of a collection that asks again. @param {Question} current */
 function wavesOf(current) {
 	if (survey.again !== "again") return {}
-	if (!(survey.days >= 1 && survey.waves >= 1 && survey.waves <= 400)) throw new Unfinished("Enter the days per wave, and a number of waves from 1 to 400.")
-	if (!/^\d{0,6}$/.test(survey.changes.trim())) throw new Unfinished("Enter the number of changes as a whole number, or leave it empty.")
+	if (!(survey.days >= 1 && survey.waves >= 1 && survey.waves <= 400)) throw new Unfinished(t("Enter the days per wave, and a number of waves from 1 to 400."))
+	if (!/^\d{0,6}$/.test(survey.changes.trim())) throw new Unfinished(t("Enter the number of changes as a whole number, or leave it empty."))
 	return { waves: { count: Math.round(survey.waves), days: Math.round(survey.days) }, lifetime: policyOf(current, Number(survey.factor)), ...(survey.changes.trim() && { max_changes: Number(survey.changes) }) }
 }
 
-const sharing = card("Who answers, who reads?", () => [
-	!(survey.submission && survey.results) && isSensitive() && h("p", { class: "hint", id: "safer" }, "A question is sensitive, so one-time links and results for owners only are preselected."),
-	oneOf(access, "submission", "Who may answer?", [
-		["open", "Anybody with the link", "the same person can answer more than once"],
-		["token", "One answer for each one-time link", "you get a list of links to distribute"],
+const sharing = card(t("Who answers, who reads?"), () => [
+	!(survey.submission && survey.results) && isSensitive() && h("p", { class: "hint", id: "safer" }, t("A question is sensitive, so one-time links and results for owners only are preselected.")),
+	oneOf(access, "submission", t("Who may answer?"), [
+		["open", t("Anybody with the link"), t("the same person can answer more than once")],
+		["token", t("One answer for each one-time link"), t("you get a list of links to distribute")],
 	], () => {
 		sharing.show()
 		save()
 	}),
-	access.submission === "token" && field("links", "How many one-time links?", input(survey, "links", { type: "number", id: "links", min: 1, max: MOST_LINKS, step: 1 }, save)),
-	oneOf(access, "results", "Who may read the results?", [["public", "Anybody", ""], ["admin", "Only owners", "administrators, you, and those who get a reader link in My surveys"]], () => {
+	access.submission === "token" && field("links", t("How many one-time links?"), input(survey, "links", { type: "number", id: "links", min: 1, max: MOST_LINKS, step: 1 }, save)),
+	oneOf(access, "results", t("Who may read the results?"), [["public", t("Anybody"), ""], ["admin", t("Only owners"), t("administrators, you, and those who get a reader link in My surveys")]], () => {
 		sharing.show()
 		save()
 	}),
-	survey.again === "once" && h("div", { class: "row" }, ...[["opens", "Opens", "Optional. It cannot change after that time."], ["closes", "Closes", "Optional. You can change it in My surveys."]].map(([name, label, hint]) =>
+	survey.again === "once" && h("div", { class: "row" }, ...[["opens", t("Opens"), t("Optional. It cannot change after that time.")], ["closes", t("Closes"), t("Optional. You can change it in My surveys.")]].map(([name, label, hint]) =>
 		field(name, label, input(survey, name, { type: "datetime-local", id: name }, save), hint))),
-	survey.again === "once" && field("keep-days", "Delete single replies after … days", input(survey, "keep", { type: "text", inputmode: "numeric", id: "keep-days", placeholder: "keep them" }, save),
-		"Optional. The counts, and so the results, stay. 0 stores no single replies. Participants see the date."),
+	survey.again === "once" && field("keep-days", t("Delete single replies after … days"), input(survey, "keep", { type: "text", inputmode: "numeric", id: "keep-days", placeholder: t("keep them") }, save),
+		t("Optional. The counts, and so the results, stay. 0 stores no single replies. Participants see the date.")),
 	h("label", { class: "choice" }, h("input", { type: "checkbox", id: "listed", checked: survey.listed, onchange: (/** @type {any} */ event) => {
 		survey.listed = event.target.checked
 		save()
-	} }), h("span", {}, "List it on the first page")),
+	} }), h("span", {}, t("List it on the first page"))),
 ])
 
-const framing = card("Before and after", () => frameFields(survey, field, save))
+const framing = card(t("Before and after"), () => frameFields(survey, field, save))
 
 const fault = h("p", { class: "alarm", role: "alert", hidden: true })
-const create = h("button", { type: "submit", class: "main" }, "Open the survey")
+const create = h("button", { type: "submit", class: "main" }, t("Open the survey"))
 const form = h("form", { onsubmit: open, novalidate: true }), done = h("div", { id: "done" })
 
 // -- the planner ---------------------------------------------------------------------------------------------------------
@@ -522,9 +523,9 @@ function errorMessage(error) {
 
 /** Warnings for the organiser about replies that reveal answers. */
 const EXPOSED = {
-	likely: "Warning: a reply is likely to reveal the answer.",
-	nearly: "Warning: a reply almost always reveals the answer.",
-	always: "Warning: a reply is the answer. Nothing is hidden.",
+	likely: t("Warning: a reply is likely to reveal the answer."),
+	nearly: t("Warning: a reply almost always reveals the answer."),
+	always: t("Warning: a reply is the answer. Nothing is hidden."),
 }
 
 /** Returns a warning if replies are likely to reveal answers. @param {{ guess: number, chance: number }} odds @returns {HTMLElement | null} */
@@ -532,11 +533,11 @@ function alarm(odds) {
 	const exposed = exposure(odds)
 	if (!exposed) return null
 	const [start, bound, rest] = guessInWords(odds, "guess-participant")
-	return h("div", { class: "alarm" }, h("p", {}, h("strong", {}, EXPOSED[exposed])), h("p", {}, start, h("strong", {}, bound), rest, " Participants see this before they answer."))
+	return h("div", { class: "alarm" }, h("p", {}, h("strong", {}, EXPOSED[exposed])), h("p", {}, start, h("strong", {}, bound), rest, " ", t("Participants see this before they answer.")))
 }
 
 const look = latest(async () => {
-	if (!adminToken()) return quiet("Enter the admin token above to see the expected error.")
+	if (!adminToken()) return quiet(t("Enter the admin token above to see the expected error."))
 	try {
 		const policy = policyOf(question())
 		const checked = await ask("/v1/check", { policy, before: survey.before })
@@ -544,7 +545,7 @@ const look = latest(async () => {
 		if (survey.questions.length > 1 && sumOfLevels()) await showTogether(sumOfLevels())
 		await showLifetime()
 		if (!(survey.people >= 1)) return noPlan(TOO_FEW)
-		if (!predicted.textContent) predicted.textContent = "Planning …"
+		if (!predicted.textContent) predicted.textContent = t("Planning …")
 		const asked = question(), isMarks = asked.kind === "marks", { domain } = /** @type {any} */ (policy), labels = labelsOf(domain)
 		const expected = expectedShares(survey.expect ?? "zipf", asked.shares ?? "", labels, isMarks ? domain.order.length : 0)
 		const plan = await ask("/v1/plan", { policy, n: Math.round(survey.people), ...questionOf(asked), levels: LEVELS, expected, draw })
@@ -577,13 +578,13 @@ function noPlan(message) {
 /** Shows what the policy lets a reply reveal. @param {any} checked */
 function showCheck(checked) {
 	promised.replaceChildren(...disclosureSentences({ ...checked, before: survey.before }).map(([start, bound, rest]) => h("p", {}, start, bound && h("strong", {}, bound), rest)))
-	rule.textContent = `The rule: ${checked.asks}`
+	rule.replaceChildren(t("The rule:"), " ", h("span", { lang: "en", dir: "ltr" }, checked.asks))
 	regionCaption.textContent = ""
 	region.hidden = !checked.region
 	if (!checked.region) return noChart(region)
 	chart(region, (width) => regionChart(checked.region.points, width))
 	const [x, other] = [checked.region.x, checked.region.other].map((value) => `“${nameOf(value, checked.policy.domain)}”`)
-	regionCaption.textContent = `The error rates of every test that tries to tell ${x} from ${other} by one reply lie in the shaded region. The dashed line is guessing without a reply.`
+	regionCaption.textContent = t("The error rates of every test that tries to tell {first} from {second} by one reply lie in the shaded region. The dashed line is guessing without a reply.", { first: x, second: other })
 }
 
 /** Formats a number with two significant digits. @param {number} value */
@@ -597,23 +598,24 @@ function showPlan({ n, best, why: reason, rows, guess, chance, one_percent: need
 	warning.replaceChildren(alarm({ guess, chance }) ?? "")
 	const current = question(), learn = learnOf(current), asks = current.kind === "marks" || !!learn, span = learn === "mean" ? spanOf(current) : 1, row = rows.find((/** @type {any} */ one) => one.name === best), alike = rows.find((/** @type {any} */ one) => one.classical && one.name !== best)
 	const errorOf = (/** @type {any} */ one) => /** @type {any} */ (asks ? one.standard_error === null ? null : one.standard_error / span : one.risk === null ? null : Math.sqrt(one.risk / values))
-	if (!row || (asks ? row.standard_error : row.tv) === null) return quiet("No mechanism is available for this rule. Choose a higher level.")
-	const who = `With ${whole(n)} ${n === 1 ? "person" : "people"}`, half = QUANTILE * errorOf(row)
-	const known = learn === "mean" ? "the mean" : learn ? "the share of people up to each value" : "the share of each option"
-	const off = asks ? [`${who}, ${known} will be known to about ± `, h("strong", {}, learn === "mean" ? amount(half * span) : percent(half)), learn === "mean" ? ` (95% interval), which is ${percent(half)} of the range. ` : " (95% interval). "]
-		: row.tv < 1 ? [`${who}, the estimated shares will be `, term("misplaced", "off by about"), " ", h("strong", {}, percent(row.tv)), ". That part of the shares would have to move to other values to be correct. "]
-			: [`${who}, nothing can be estimated: the expected error is as large as it can be. `]
-	predicted.replaceChildren(...off, !asks && row.tv > 0.01 && needed !== null ? `For 1% you need about ${whole(Number(needed.toPrecision(2)))} people.` : "")
-	each.replaceChildren(...(learn === "mean" ? [] : half < 1 ? ["Each single share: about ± ", h("strong", {}, percent(half)), " on average (", term("interval", "95% interval"), `), so a share of 30% would be reported as ${percent(0.3)} ± ${percent(half)}.`] : ["Single shares cannot be estimated with this number of people."]))
+	if (!row || (asks ? row.standard_error : row.tv) === null) return quiet(t("No mechanism is available for this rule. Choose a higher level."))
+	const half = QUANTILE * errorOf(row), bound = h("strong", {}, learn === "mean" ? amount(half * span) : percent(half)), people = { count: n }
+	const off = learn === "mean" ? pieces(t("With {count} people, the mean will be known to about ± {bound} (95% interval), which is {share} of the range.", { ...people, share: percent(half) }), { bound })
+		: learn ? pieces(t("With {count} people, the share of people up to each value will be known to about ± {bound} (95% interval).", people), { bound })
+			: asks ? pieces(t("With {count} people, the share of each option will be known to about ± {bound} (95% interval).", people), { bound })
+				: row.tv < 1 ? pieces(t("With {count} people, the estimated shares will be {term} {bound}. That part of the shares would have to move to other values to be correct.", people), { term: term("misplaced", t("off by about")), bound: h("strong", {}, percent(row.tv)) })
+					: [t("With {count} people, nothing can be estimated: the expected error is as large as it can be.", people)]
+	predicted.replaceChildren(...off, !asks && row.tv > 0.01 && needed !== null ? ` ${t("For {error} you need about {count} people.", { error: percent(0.01, 0), count: Number(needed.toPrecision(2)) })}` : "")
+	each.replaceChildren(...(learn === "mean" ? [] : half < 1 ? pieces(t("Each single share: about ± {bound} on average ({term}), so a share of 30% would be reported as {example}.", { example: `${percent(0.3)} ± ${percent(half)}` }), { bound: h("strong", {}, percent(half)), term: term("interval", t("95% interval")) }) : [t("Single shares cannot be estimated with this number of people.")]))
 	// Errors fall as 1/√n.
-	const wanted = survey.target / 100, people = wanted > 0 ? n * (half / wanted) ** 2 : 0
-	goal.textContent = people ? `For ± ${learn === "mean" ? amount(wanted * span) : `${survey.target}%`} you need about ${whole(Number(people.toPrecision(2)))} people.` : ""
-	why.textContent = `The planner’s choice: ${reason}.`
+	const wanted = survey.target / 100, enough = wanted > 0 ? n * (half / wanted) ** 2 : 0
+	goal.textContent = enough ? t("For {error} you need about {count} people.", { error: `± ${learn === "mean" ? amount(wanted * span) : `${survey.target}%`}`, count: Number(enough.toPrecision(2)) }) : ""
+	why.replaceChildren(t("The planner’s choice:"), " ", h("span", { lang: "en", dir: "ltr" }, `${reason}.`))
 	const [top, bottom] = levelOf(question()).split("/").map(Number)
 	outlook.showCurves({ n, half, alike: alike && errorOf(alike) !== null ? QUANTILE * errorOf(alike) : null, level: top / (bottom ?? 1), levels, z: QUANTILE / span, target: wanted, mean: learn === "mean" })
-	planTable.replaceChildren(h("table", {}, h("caption", {}, `All randomizers that the planner compared, for ${whole(n)} people.`),
-		h("thead", {}, h("tr", {}, h("th", { scope: "col" }, term("randomizer", "randomizer")), ...[learn === "mean" ? "± of the mean, in % of the range" : "± per share", "bits"].map((name) => h("th", { scope: "col", class: "number" }, name)))),
-		h("tbody", {}, ...rows.map((/** @type {any} */ one) => h("tr", {}, h("th", { scope: "row" }, one.name, one.name === best && h("span", { class: "verdict" }, "the planner’s choice"), one.classical && h("span", { class: "verdict" }, "hides every value alike")),
+	planTable.replaceChildren(h("table", {}, h("caption", {}, t("All randomizers that the planner compared, for {count} people.", { count: n })),
+		h("thead", {}, h("tr", {}, h("th", { scope: "col" }, term("randomizer", t("randomizer"))), ...[learn === "mean" ? t("± of the mean, in % of the range") : t("± per share"), t("bits")].map((name) => h("th", { scope: "col", class: "number" }, name)))),
+		h("tbody", {}, ...rows.map((/** @type {any} */ one) => h("tr", {}, h("th", { scope: "row" }, h("span", { lang: "en" }, one.name), one.name === best && h("span", { class: "verdict" }, t("the planner’s choice")), one.classical && h("span", { class: "verdict" }, t("hides every value alike"))),
 			h("td", { class: "number" }, errorOf(one) === null ? "–" : percent(Math.min(1, QUANTILE * errorOf(one)))), h("td", { class: "number" }, String(one.bits)))))))
 }
 
@@ -637,7 +639,7 @@ function datesOf() {
 function retentionOf() {
 	const days = String(survey.keep ?? "").trim()
 	if (survey.again !== "once" || !days) return {}
-	if (!/^\d{1,4}$/.test(days)) throw new Unfinished("Enter the days after which single replies are deleted as a whole number of at most 9999, or leave it empty.")
+	if (!/^\d{1,4}$/.test(days)) throw new Unfinished(t("Enter the days after which single replies are deleted as a whole number of at most 9999, or leave it empty."))
 	return { keep_days: Number(days) }
 }
 
@@ -653,12 +655,12 @@ async function open(event) {
 		const questions = /** @type {Question[]} */ (survey.questions)
 		if (!(survey.people >= 1)) throw new Unfinished(TOO_FEW)
 		const bodies = questions.map((one, i) => {
-			if (!one.title.trim()) throw new Unfinished(`Question ${i + 1} is empty. Enter its wording.`)
+			if (!one.title.trim()) throw new Unfinished(t("Question {number} is empty. Enter its wording.", { number: i + 1 }))
 			try {
 				return { title: one.title.trim(), description: one.description.trim(), policy: policyOf(one), n: Math.round(survey.people), ...questionOf(one),
 					submission: access.submission, results: access.results, listed: survey.listed, ...datesOf(), ...retentionOf(), ...wavesOf(one), ...statedPresentation(survey, one, { ...(one.kind === "scale" && { low_label: one.lowLabel, high_label: one.highLabel }), background: statedBackground(one) }) }
 			} catch (error) {
-				throw new Unfinished(`Question ${i + 1}: ${error instanceof Error ? error.message : error}`)
+				throw new Unfinished(`${t("Question {number}", { number: i + 1 })}: ${error instanceof Error ? error.message : error}`)
 			}
 		})
 		for (const body of bodies.slice(opened.length)) {
@@ -671,7 +673,7 @@ async function open(event) {
 		opened = []
 	} catch (error) {
 		fault.hidden = false
-		fault.textContent = `${errorMessage(error)}${opened.length ? ` (${opened.length} of ${survey.questions.length} questions ${opened.length === 1 ? "is" : "are"} already open. Try again to open the others.)` : ""}`
+		fault.textContent = `${errorMessage(error)}${opened.length ? ` (${t("{number} of {all} questions are already open. Try again to open the others.", { number: opened.length, all: survey.questions.length })})` : ""}`
 		fault.scrollIntoView({ block: "center" })
 	}
 	create.disabled = false
@@ -689,7 +691,7 @@ function finished(collections, tokens) {
 	const linkOf = (/** @type {string[]} */ secrets) => `${address}#${secrets.join(",")};${collections.map((one) => one.mechanism_hash.slice(0, 32)).join(",")}`
 	const link = linkOf([]), links = (tokens[0] ?? []).map((_, i) => linkOf(tokens.map((list) => list[i])))
 	const waits = collections[0].opens && collections[0].opens * 1000 > Date.now()
-	const heading = h("h2", { tabindex: -1 }, waits ? `The survey opens on ${new Date(collections[0].opens * 1000).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" })}` : "The survey is open")
+	const heading = h("h2", { tabindex: -1 }, waits ? t("The survey opens on {date}", { date: moment(collections[0].opens) }) : t("The survey is open"))
 	done.replaceChildren(h("section", { class: "card" }, heading,
 		...collections.map((one) => {
 			const notice = alarm(one)
@@ -697,39 +699,39 @@ function finished(collections, tokens) {
 			return notice
 		}),
 		...(links.length ? [
-			h("p", {}, `${links.length === 1 ? "1 one-time link is" : `${whole(links.length)} one-time links are`} ready, one for each person. Download now: the links are not shown again.`),
+			h("p", {}, t("{count} one-time links are ready, one for each person. Download now: the links are not shown again.", { count: links.length })),
 			h("p", { class: "actions" }, h("button", { type: "button", class: "main", id: "links-csv", onclick: () => {
 				download("one-time-links.csv", csv([["number", "link"], ...links.map((one, i) => [i + 1, one])]))
 				unsaved = false
-			} }, "Download the links (CSV)"), sheetButton(links, collections[0].title)),
-		] : [h("p", {}, "Send this link to the people who should answer:"), shareLink(link, collections[0].title)]),
-		h("h3", {}, "Results"),
-		others.length > 0 && h("p", {}, h("a", { id: "all-results", href: `/c/${first}/results?then=${others.join(",")}` }, "Live results of all questions")),
-		...collections.map(({ id, title }) => h("p", { class: "links" }, collections.length > 1 && `${title}: `, h("a", { href: `/c/${id}/results` }, "live results"), h("a", { href: `/v1/collections/${id}/certificate`, download: `certificate-${id}.json` }, "certificate"))),
-		h("div", { class: "actions" }, links.length ? null : h("a", { class: "button", href: link }, "See the survey"), h("a", { class: "button", href: "/surveys" }, "My surveys"), h("button", { type: "button", onclick: () => {
+			} }, t("Download the links (CSV)")), sheetButton(links, collections[0].title)),
+		] : [h("p", {}, t("Send this link to the people who should answer:")), shareLink(link, collections[0].title)]),
+		h("h3", {}, t("Results")),
+		others.length > 0 && h("p", {}, h("a", { id: "all-results", href: `/c/${first}/results?then=${others.join(",")}` }, t("Live results of all questions"))),
+		...collections.map(({ id, title }) => h("p", { class: "links" }, collections.length > 1 && `${title}: `, h("a", { href: `/c/${id}/results` }, t("live results")), h("a", { href: `/v1/collections/${id}/certificate`, download: `certificate-${id}.json` }, t("certificate")))),
+		h("div", { class: "actions" }, links.length ? null : h("a", { class: "button", href: link }, t("See the survey")), h("a", { class: "button", href: "/surveys" }, t("My surveys")), h("button", { type: "button", onclick: () => {
 			form.hidden = false
 			done.replaceChildren()
-		} }, "Make another like it"), h("button", { type: "button", onclick: () => {
+		} }, t("Make another like it")), h("button", { type: "button", onclick: () => {
 			localStorage.removeItem(DRAFT)
 			location.reload()
-		} }, "Make a new one"))))
+		} }, t("Make a new one")))))
 	form.hidden = true
 	unsaved = links.length > 0
 	scrollTo(0, 0)
 	heading.focus()
 }
 
-const UNKNOWN_TOKEN = "The collector does not know this admin token. Check it, or create another with “sfumato admin-tokens --new”."
+const UNKNOWN_TOKEN = t("The collector does not know this admin token. Check it, or create another with “sfumato admin-tokens --new”.")
 
 /** Shows the form for the admin token, or that a token is stored. @param {string} [problem] */
 function showToken(problem = "") {
 	const tokenInput = h("input", { type: "password", id: "admin-token", autocomplete: "off", required: true, placeholder: "sfa_…" }), message = h("p", { class: "alarm", role: "alert", hidden: !problem }, problem)
 	if (adminToken() && !problem) {
-		return at("token").replaceChildren(h("p", { class: "small quiet" }, "This tab stores the admin token until you close it. ", h("button", { type: "button", class: "plain", onclick: () => {
+		return at("token").replaceChildren(h("p", { class: "small quiet" }, `${t("This tab stores the admin token until you close it.")} `, h("button", { type: "button", class: "plain", onclick: () => {
 			keepAdminToken("")
 			showToken()
 			changed()
-		} }, "Forget it")))
+		} }, t("Forget it"))))
 	}
 	keepAdminToken("")
 	at("token").replaceChildren(h("form", { class: "card", onsubmit: async (/** @type {Event} */ event) => {
@@ -744,8 +746,8 @@ function showToken(problem = "") {
 			message.hidden = false
 			message.textContent = error instanceof ApiError && error.reason === "unauthorized" ? UNKNOWN_TOKEN : errorMessage(error)
 		}
-	} }, h("div", { class: "field" }, h("label", { for: "admin-token" }, "Admin token",
-		h("span", { class: "hint" }, "The collector printed it when it first started. It begins with sfa_. Only this tab stores it.")), tokenInput), message, h("button", { class: "main" }, "Use it")))
+	} }, h("div", { class: "field" }, h("label", { for: "admin-token" }, t("Admin token"),
+		h("span", { class: "hint" }, t("The collector printed it when it first started. It begins with sfa_. Only this tab stores it."))), tokenInput), message, h("button", { class: "main" }, t("Use it"))))
 }
 
 /** Draws all sections of the form. */

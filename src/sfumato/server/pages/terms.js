@@ -1,14 +1,15 @@
 // Plain words with their technical term: shown on hover, by keyboard focus and by touch, with a link to the guide of the collector.
 import { h } from "./dom.js"
+import { t } from "./owners.js"
 
 /** The technical term of plain words, by the name of its section in guide.html. */
 const TERMS = {
-	level: "Technical term: epsilon (ε), the privacy level.",
-	alike: "Technical term: classical local differential privacy, one ε for all pairs of values.",
-	interval: "Technical term: half the width of a 95% confidence interval, 1.96 standard errors.",
-	misplaced: "Technical term: total variation distance between the estimated and the true shares.",
-	randomizer: "Technical term: mechanism, a random function from values to reports.",
-	simulated: "Technical term: a draw of the counts from their law, for the expected frequencies.",
+	level: t("Technical term: epsilon (ε), the privacy level."),
+	alike: t("Technical term: classical local differential privacy, one ε for all pairs of values."),
+	interval: t("Technical term: half the width of a 95% confidence interval, 1.96 standard errors."),
+	misplaced: t("Technical term: total variation distance between the estimated and the true shares."),
+	randomizer: t("Technical term: mechanism, a random function from values to reports."),
+	simulated: t("Technical term: a draw of the counts from their law, for the expected frequencies."),
 }
 
 let count = 0
@@ -17,7 +18,7 @@ let count = 0
  * @param {keyof typeof TERMS} name @param {string} words */
 export function term(name, words) {
 	const id = `term-${name}-${++count}`
-	const note = h("span", { class: "note", id, role: "note", hidden: true }, TERMS[name], " ", h("a", { href: `/guide#${name}`, target: "_blank" }, "Read more"))
+	const note = h("span", { class: "note", id, role: "note", hidden: true }, TERMS[name], " ", h("a", { href: `/guide#${name}`, target: "_blank" }, t("Read more")))
 	const button = h("button", { type: "button", class: "term", "aria-expanded": "false", "aria-controls": id, onclick: () => {
 		button.focus()
 		show(true)

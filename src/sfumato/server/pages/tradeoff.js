@@ -3,7 +3,8 @@
 import { chart, errorChart, estimateChart, frame, heatMap, label, noChart, path, stepFor } from "./charts.js"
 import { gridOf, nameOf } from "./domains.js"
 import { h, percent, s, whole } from "./dom.js"
-import { number, t } from "./messages.js"
+import { t as participantMessage } from "./messages.js"
+import { number, pieces, t } from "./owners.js"
 import { term } from "./terms.js"
 import { disclosureSentences, exposure, guessInWords } from "./words.js"
 
@@ -15,12 +16,6 @@ export const LEVELS = ["0.2", "0.3", "0.5", "0.7", "1", "1.5", "2", "2.5", "3", 
 /** Maximum shares that are listed and drawn. */
 const MOST_SHOWN = 12
 
-const WORDS = {
-	level: "level ε",
-	simulated: " There are no answers yet. These results are drawn at random for the shares that you expect.",
-	noPreview: "This rule has no simulated results.",
-}
-
 /** Draws the ± of a share against the level; dashed, that of hiding everything alike. @param {{ level: number, half: number, alike: number | null }[]} points
  * @param {{ level: number, half: number }} now @param {number} width */
 function levelChart(points, now, width) {
@@ -31,13 +26,13 @@ function levelChart(points, now, width) {
 	const line = (/** @type {number[][]} */ all) => all.filter(([, v]) => v <= most).map(([e, v]) => [x(e), y(v)])
 	const own = line(points.map((one) => [one.level, one.half])), other = line(points.flatMap((one) => (one.alike === null ? [] : [[one.level, one.alike]])))
 	const isLeft = now.level < last * 0.12
-	return frame(width, height, `Predicted ± of a share against the level: ${percent(Math.min(1, now.half))} at ε = ${now.level}`,
+	return frame(width, height, t("Predicted ± against the level: {bound} at ε = {level}", { bound: percent(Math.min(1, now.half)), level: now.level }),
 		...marks.flatMap((v) => [
 			s("path", { d: path([[left, y(v)], [width - right, y(v)]]), class: v ? "rule" : "axis" }),
 			label(left - 8, y(v) + 4, percent(v, step < 0.01 ? 1 : 0), { "text-anchor": "end", class: "quiet" }),
 		]),
 		...[0, 1, 2, 3, 4, 5, 6].map((v) => label(x(v), height - bottom + 20, String(v), { "text-anchor": "middle", class: "quiet" })),
-		label((left + width - right) / 2, height - 4, WORDS.level, { "text-anchor": "middle" }),
+		label((left + width - right) / 2, height - 4, t("level ε"), { "text-anchor": "middle" }),
 		other.length > 1 && s("path", { d: path(other), class: "other" }),
 		own.length > 1 && s("path", { d: path(own), class: "line" }),
 		s("path", { d: path([[x(now.level), y(0)], [x(now.level), y(now.half)]]), class: "rule" }),
@@ -69,12 +64,12 @@ export function tradeoff(actions) {
 		chart(byPeople, (width) => errorChart({ n, tv: half, classical: better ? alike : null }, width))
 		if (isFinite) chart(byLevel, (width) => levelChart(better ? points : points.map((one) => ({ ...one, alike: null })), { level, half }, width))
 		else noChart(byLevel)
-		const dashed = better ? " Dashed: every value hidden alike." : ""
-		peopleCaption.replaceChildren(term("interval", mean ? "± of the mean, in % of the range," : "± of a share"), ` against the number of people, at ε = ${isFinite ? Number(level.toPrecision(3)) : "∞"}.${dashed}`)
-		levelCaption.replaceChildren(...(isFinite ? [mean ? "± of the mean, in % of the range, against the " : "± of a share against the ", term("level", "level"), `, with ${whole(n)} people. A lower level hides more.${dashed}`] : []))
-		comparison.replaceChildren(...(better && alike !== null ? [term("alike", "Hiding everything alike"), ` would give ± ${percent(Math.min(1, alike))} instead of ± ${percent(Math.min(1, half))}, or need ${Number(((alike / half) ** 2).toPrecision(2))} times as many people.`] : []))
+		const dashed = better ? ` ${t("Dashed: every value hidden alike.")}` : "", what = mean ? t("± of the mean, in % of the range") : t("± of a share")
+		peopleCaption.replaceChildren(...pieces(t("{term} against the number of people, at ε = {level}.", { level: isFinite ? Number(level.toPrecision(3)) : "∞" }), { term: term("interval", what) }), dashed)
+		levelCaption.replaceChildren(...(isFinite ? [...pieces(t("{what} against the {term}, with {count} people. A lower level hides more.", { what, count: n }), { term: term("level", t("level")) }), dashed] : []))
+		comparison.replaceChildren(...(better && alike !== null ? pieces(t("{term} would give ± {alike} instead of ± {bound}, or need {number} times as many people.", { alike: percent(Math.min(1, alike)), bound: percent(Math.min(1, half)), number: number(Number(((alike / half) ** 2).toPrecision(2))) }), { term: term("alike", t("Hiding everything alike")) }) : []))
 		const enough = levelFor(points, target)
-		levelGoal.textContent = !(target > 0) ? "" : enough === undefined ? `With ${whole(n)} people, no level up to 6 gives ± ${percent(target)}.` : `With ${whole(n)} people, the level ε = ${Number(enough.toPrecision(3))} gives ± ${percent(target)} or less.`
+		levelGoal.textContent = !(target > 0) ? "" : enough === undefined ? t("With {count} people, no level up to 6 gives ± {bound}.", { count: n, bound: percent(target) }) : t("With {count} people, the level ε = {level} gives ± {bound} or less.", { count: n, level: Number(enough.toPrecision(3)), bound: percent(target) })
 	}
 
 	/** Shows the expected shares and the simulated results. @param {{ quantile: number, rows: Share[] } | null} preview @param {any} domain @param {string} asked "marks", a question about numbers, or "" */
@@ -82,33 +77,33 @@ export function tradeoff(actions) {
 		const marks = asked === "marks"
 		shares.replaceChildren()
 		if (!preview) {
-			note.textContent = WORDS.noPreview
+			note.textContent = t("This rule has no simulated results.")
 			return noChart(picture)
 		}
 		const { quantile: z } = preview, rows = marks ? preview.rows.filter(({ value }) => String(value).endsWith("=yes")) : preview.rows
-		note.replaceChildren(term("simulated", "Simulated results."), WORDS.simulated)
+		note.replaceChildren(term("simulated", t("Simulated results.")), " ", t("There are no answers yet. These results are drawn at random for the shares that you expect."))
 		if (asked === "mean") {
 			const amount = (/** @type {number} */ value) => number(Number(value.toPrecision(3)), { maximumFractionDigits: 6 }), [{ expected, expected_error: error, frequency, low, high }] = rows
-			shares.replaceChildren(h("li", {}, `mean: ${amount(expected)} ± `, h("strong", {}, amount(z * error))))
-			note.append(` The simulated mean is ${amount(frequency)}, and its interval ${amount(low)} to ${amount(high)}.`)
+			shares.replaceChildren(h("li", {}, `${t("mean:")} ${amount(expected)} ± `, h("strong", {}, amount(z * error))))
+			note.append(` ${t("The simulated mean is {mean}, and its interval {low} to {high}.", { mean: amount(frequency), low: amount(low), high: amount(high) })}`)
 			return noChart(picture)
 		}
-		const names = rows.map(({ value }) => (marks ? String(value).replace(/=yes$/, "") : asked === "distribution" ? `up to ${nameOf(value, domain)}` : nameOf(value, domain)))
+		const names = rows.map(({ value }) => (marks ? String(value).replace(/=yes$/, "") : asked === "distribution" ? t("up to {value}", { value: nameOf(value, domain) }) : nameOf(value, domain)))
 		const places = [...rows.keys()].sort((a, b) => (asked === "distribution" ? 0 : rows[b].expected - rows[a].expected) || a - b).slice(0, MOST_SHOWN)
 		shares.replaceChildren(...places.map((i) => h("li", {}, h("bdi", {}, names[i]), `: ${percent(rows[i].expected)} ± `, h("strong", {}, percent(z * rows[i].expected_error)),
-			z * rows[i].expected_error > rows[i].expected && h("span", { class: "quiet" }, " (too few people to tell it from 0)"))),
-		...(rows.length > MOST_SHOWN ? [h("li", { class: "quiet" }, `and ${whole(rows.length - MOST_SHOWN)} more values`)] : []))
+			z * rows[i].expected_error > rows[i].expected && h("span", { class: "quiet" }, ` ${t("(too few people to tell it from 0)")}`))),
+		...(rows.length > MOST_SHOWN ? [h("li", { class: "quiet" }, t("and {count} more values", { count: rows.length - MOST_SHOWN }))] : []))
 		const grid = asked ? null : gridOf(domain), most = Math.max(0.01, ...rows.map(({ frequency }) => Math.min(1, frequency)))
 		if (grid) chart(picture, (width) => heatMap(rows, grid, names, z, width, most))
-		else chart(picture, (width) => estimateChart([{ name: "simulated", rows }], names, places, z, width))
+		else chart(picture, (width) => estimateChart([{ name: "", rows }], names, places, z, width))
 	}
 
 	/** Shows the survey page as participants will see it, without its controls. @param {{ title: string, description: string, names: string[], checked: any, before: number, guess: number, chance: number }} known */
 	function showParticipants({ title, description, names, checked, before, guess, chance }) {
 		const [start, bound, rest] = guessInWords({ guess, chance }), exposed = exposure({ guess, chance })
-		participants.replaceChildren(h("div", { class: "page-preview" }, h("p", { class: "title", dir: "auto" }, title || "Your question"), description && h("p", { class: "lead", dir: "auto" }, description),
-			h("ul", { class: "plain-list" }, ...names.slice(0, 6).map((name) => h("li", { dir: "auto" }, name)), names.length > 6 && h("li", { class: "quiet" }, `and ${whole(names.length - 6)} more`)),
-			h("div", { class: "promise" }, h("p", {}, t(`exposed${exposed && `-${exposed}`}`)),
+		participants.replaceChildren(h("div", { class: "page-preview" }, h("p", { class: "title", dir: "auto" }, title || t("Your question")), description && h("p", { class: "lead", dir: "auto" }, description),
+			h("ul", { class: "plain-list" }, ...names.slice(0, 6).map((name) => h("li", { dir: "auto" }, name)), names.length > 6 && h("li", { class: "quiet" }, t("and {count} more values", { count: names.length - 6 }))),
+			h("div", { class: "promise" }, h("p", {}, participantMessage(`exposed${exposed && `-${exposed}`}`)),
 				h("p", {}, start, h("strong", {}, bound), rest),
 				h("ul", {}, ...disclosureSentences({ ...checked, before }).map(([a, b, c]) => h("li", {}, a, b && h("strong", {}, b), c))))))
 	}
@@ -120,13 +115,13 @@ export function tradeoff(actions) {
 	}
 
 	/** Creates the choice of the expected shares. */
-	const expecting = () => h("div", { class: "row" }, h("div", { class: "field" }, h("label", { for: "expected" }, "Which shares do you expect?"), h("select", { id: "expected", onchange: (/** @type {any} */ event) => actions.chooseExpected(event.target.value) },
-		...[["zipf", "the first values are the most frequent"], ["uniform", "all values are equally frequent"], ["own", "these:"]].map(([name, words]) => h("option", { value: name, selected: actions.expect() === name }, words)))),
-	actions.expect() === "own" && h("div", { class: "field" }, h("label", { for: "own-shares" }, "Shares in %, separated by spaces", h("span", { class: "hint" }, "In the order of the values. The values that you leave out share the rest.")),
+	const expecting = () => h("div", { class: "row" }, h("div", { class: "field" }, h("label", { for: "expected" }, t("Which shares do you expect?")), h("select", { id: "expected", onchange: (/** @type {any} */ event) => actions.chooseExpected(event.target.value) },
+		...[["zipf", t("the first values are the most frequent")], ["uniform", t("all values are equally frequent")], ["own", t("these:")]].map(([name, words]) => h("option", { value: name, selected: actions.expect() === name }, words)))),
+	actions.expect() === "own" && h("div", { class: "field" }, h("label", { for: "own-shares" }, t("Shares in %, separated by spaces"), h("span", { class: "hint" }, t("In the order of the values. The values that you leave out share the rest."))),
 		h("input", { type: "text", id: "own-shares", inputmode: "decimal", value: actions.own(), oninput: (/** @type {any} */ event) => actions.stateOwn(event.target.value) })))
 	const outlook = () => [expecting(), h("div", { class: "side-by-side" },
-		h("div", {}, h("p", {}, "What you will report, with 95% intervals:"), shares), h("div", {}, note, picture,
-			h("div", { class: "actions" }, h("button", { type: "button", class: "plain", id: "draw-again", onclick: actions.redraw }, "Simulate again"))))]
+		h("div", {}, h("p", {}, t("What you will report, with 95% intervals:")), shares), h("div", {}, note, picture,
+			h("div", { class: "actions" }, h("button", { type: "button", class: "plain", id: "draw-again", onclick: actions.redraw }, t("Simulate again")))))]
 	return { charts, comparison, levelGoal, outlook, participants, showCurves, showPreview, showParticipants, clear }
 }
 
