@@ -192,7 +192,8 @@ def test_labels_of_a_plan_are_outside_of_the_axes_and_apart() -> None:
     figure.draw_without_rendering()
     (axes,) = figure.axes
     # The extent of the words alone, without the line from the label.
-    extents = {Text.get_window_extent(text): text for text in axes.texts}
+    labels: list[Any] = list(axes.texts)
+    extents = {Text.get_window_extent(text): text for text in labels}
     boxes = sorted(extents, key=lambda box: float(box.y0))
     assert len(boxes) > 5
     assert all(box.x0 > axes.bbox.x1 for box in boxes)
@@ -210,7 +211,9 @@ def test_the_legend_of_an_estimate_covers_nothing() -> None:
     figure = plot_estimate(estimate, truth=[0.4, 0.1, 0.2, 0.3])
     figure.draw_without_rendering()
     (axes,) = figure.axes
-    legend = axes.get_legend().get_window_extent()
+    drawn = axes.get_legend()
+    assert drawn is not None
+    legend = drawn.get_window_extent()
     high = max(estimate.interval(0.95)[1].max(), 0.4)
     assert axes.transData.transform((0, high))[1] < legend.y0
     assert legend.x0 >= axes.bbox.x0

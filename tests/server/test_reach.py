@@ -373,8 +373,9 @@ def test_studio_speaks_the_language_of_the_author(
         if kind in ("scale", "number"):
             page.check("input[name=one-of-learn][value=mean]")
         if kind == "grid":
-            content = {"name": "a.json", "mimeType": "application/json", "buffer": shapes.encode()}
-            page.set_input_files("#geojson", {**content, "buffer": b"{"})
+            content: Any = {"name": "a.json", "mimeType": "application/json", "buffer": shapes.encode()}
+            broken: Any = {**content, "buffer": b"{"}
+            page.set_input_files("#geojson", broken)
             page.wait_for_selector("form .alarm:visible")
             page.set_input_files("#geojson", content)
             page.wait_for_selector("#districts")
