@@ -258,6 +258,14 @@ def test_a_link_opens_without_the_network_after_the_first_visit(people: People, 
     page.context.set_offline(False)
     page.wait_for_selector("#end li:nth-child(2)[data-state=sent]")
     assert [read(collector, name)["reports"] for name in names] == [1, 1]
+    # A link with a question that does not exist opens the others.
+    page.goto(f"{link},aaaaaaaaaaaaaaaa")
+    page.wait_for_selector("html[data-offline=ready]")
+    page.context.set_offline(True)
+    page.goto(f"{link},aaaaaaaaaaaaaaaa")
+    page.wait_for_selector("#end, h1:has-text('cannot be shown')")
+    page.context.set_offline(False)
+    people.faults = [fault for fault in people.faults if "404" not in fault]
     # Stored copies hold neither tokens nor reports.
     stored = page.evaluate("caches.open('sfumato-survey').then((c) => c.keys()).then((all) => all.map((r) => r.url))")
     assert not [url for url in stored if "reports" in url or "#" in url]

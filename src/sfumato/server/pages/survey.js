@@ -157,8 +157,9 @@ async function prepareOffline() {
 	try {
 		await navigator.serviceWorker.register("/worker.js")
 		const cache = await caches.open("sfumato-survey")
-		await cache.addAll([location.pathname, ...ids.map((id) => `/v1/collections/${id}`)])
-		document.documentElement.dataset.offline = "ready"
+		// A question that cannot be loaded must not keep the others from being stored.
+		const [page] = await Promise.allSettled([location.pathname, ...ids.map((id) => `/v1/collections/${id}`)].map((path) => cache.add(path)))
+		if (page.status === "fulfilled") document.documentElement.dataset.offline = "ready"
 	} catch {
 		// The page works as before, with the network.
 	}
