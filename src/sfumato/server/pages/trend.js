@@ -19,9 +19,10 @@ const LIMITS = t("Replies of one person in different waves are not linked, so th
 
 /** States the bias of devices that keep few permanent answers or follow a schedule, or "". @param {any} mechanism */
 function bias({ parameters: { max_changes: changes, refresh_every: every } }) {
-	const kept = changes === null ? "" : `A device keeps at most ${whole(changes + 1)} stored ${changes ? "answers" : "answer"}${every ? "" : " per person"}. `
-	const drawn = every ? `A device takes up a new answer every ${whole(every)} waves. ` : ""
-	return kept || drawn ? `${drawn}${kept}People whose answer has changed since then are counted with an earlier one. The shares may be off by as much, and the limits do not include it.` : ""
+	const most = { count: changes + 1 }
+	const kept = changes === null ? "" : every ? t("A device keeps at most {count} stored answers.", most) : t("A device keeps at most {count} stored answers per person.", most)
+	const drawn = every ? t("A device takes up a new answer every {count} waves.", { count: every }) : ""
+	return kept || drawn ? [drawn, kept, t("People whose answer has changed since then are counted with an earlier one. The shares may be off by as much, and the limits do not include it.")].filter(Boolean).join(" ") : ""
 }
 
 /** Names a wave for people. @param {number} wave @param {any} schedule */
