@@ -374,3 +374,41 @@ def test_revealed_cells_without_reports_have_the_errors_of_their_frequencies() -
         error = estimate.marginals(1).standard_errors[2]
         fraction = min(1 / max(n, 2), 1 / weight)
         assert error == pytest.approx(weight * math.sqrt(fraction * (1 - fraction) / n))
+
+
+def noisy_and_revealed() -> ProductMechanism:
+    """Return a product of one attribute with noise and one that reveals two of its three values."""
+    revealed = sf.design(sf.HighLow(sf.Domain(["u", "v", "w"]), ["u"], 2))
+    people = sf.Domain.product(a=sf.Domain(["x", "y"]), b=revealed.domain)
+    factors = [
+        RandomizedResponse(sf.Domain.range(2), 1),
+        TableMechanism.from_matrix(sf.Domain.range(3), revealed.matrix()),
+    ]
+    return ProductMechanism(people, factors)
+
+
+@pytest.mark.parametrize("n", [2, 40, 4000])
+def test_cells_that_no_report_counts_for_have_the_error_of_one_report(n: int) -> None:
+    """The noise of one attribute spreads a report over several cells, all of which are empty without it."""
+    mechanism = noisy_and_revealed()
+    counts = np.bincount(np.resize([0, 1, 3, 4], n), minlength=6)
+    estimate = sf.estimate(mechanism, sf.Aggregate(mechanism.hash, n, counts))
+    tables, empty = estimate.marginals(2), [2, 5]
+    for errors in (tables.standard_errors, tables.consistent().standard_errors):
+        assert (errors[empty] >= (1 - 1e-9) * estimate.standard_errors[empty]).all()
+        assert (errors[empty] <= 1.5 * estimate.standard_errors[empty]).all()
+    for low, high in (tables.interval(), tables.consistent().interval()):
+        assert low[empty].max() == 0
+        assert high[empty].min() >= min(3 / n, 0.5)
+
+
+@pytest.mark.slow
+def test_intervals_of_consistent_tables_cover_rare_cells() -> None:
+    mechanism, n, generator = noisy_and_revealed(), 50, np.random.default_rng(2)
+    truth = np.array([0.589, 0.2, 0.001, 0.1, 0.1, 0.01])
+    law = mechanism.estimator.expected_counts(truth)
+    hits = []
+    for counts in generator.multinomial(n, law / law.sum(), 300):
+        low, high = sf.estimate(mechanism, sf.Aggregate(mechanism.hash, n, counts)).marginals(2).consistent().interval()
+        hits.append((low <= truth) & (truth <= high))
+    assert np.mean(hits, axis=0).min() > 0.9

@@ -6,8 +6,7 @@ import functools
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from statistics import NormalDist
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -22,12 +21,14 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-    from sfumato.estimation.marginals import MarginalTables
+    from sfumato.estimation.marginals import MarginalTables, MarginalValues
 
 __all__ = ["ConsistentTables"]
 
 #: Maximum number of rounds of the projection onto tables without negative cells, and the change at which it ends.
 _MOST_ROUNDS, _TOLERANCE = 20_000, 1e-11
+#: Relative rounding error of variances.
+_ROUNDING = 1e-9
 
 
 class _Average:
@@ -171,12 +172,29 @@ class ConsistentTables(FrozenData, Result):
                 "tables without negative cells are biased and have no standard errors. Use those of the unbiased "
                 "tables, or consistent() without nonnegative=True."
             )
-        # Tables of one estimator differ in their totals only, so each is corrected by itself.
-        variances = [np.diag(_centred(_centred(covariance).T)) for covariance in self.tables._covariances]
-        return read_only(np.sqrt(np.maximum(np.concatenate(variances), 0.0)))
+        variances = np.concatenate([marginal.variances for marginal in self._marginals])
+        return read_only(np.sqrt(variances / self.tables.estimate.n))
+
+    @functools.cached_property
+    def _marginals(self) -> list[MarginalValues]:
+        """The estimates of all consistent tables."""
+        n, marginals = self.tables.estimate.n, []
+        for marginal, covariance, block in zip(
+            self.tables._marginals, self.tables._covariances, self._average.blocks(), strict=True
+        ):
+            # Tables of one estimator differ in their totals only, so each is corrected by itself.
+            before = np.diag(covariance) * n
+            after = np.maximum(np.diag(_centred(_centred(covariance).T)) * n, 0.0)
+            # Variances above those of the covariance are least variances, which a correction does not reduce.
+            variances, tested = (
+                np.where(least > before * (1 + _ROUNDING), least, after)
+                for least in (marginal.variances, marginal.tested)
+            )
+            marginals.append(replace(marginal, cells=self.values[block], variances=variances, tested=tested))
+        return marginals
 
     def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
-        """Return normal confidence limits of each cell, within [0, 1].
+        """Return the confidence limits of each cell, within [0, 1]; see :class:`MarginalTables`.
 
         Parameters
         ----------
@@ -189,8 +207,10 @@ class ConsistentTables(FrozenData, Result):
             The lower and the upper limits, in the order of ``question.names``.
         """
         check_confidence(confidence)
-        margin = NormalDist().inv_cdf((1 + confidence) / 2) * self.standard_errors
-        return np.clip(self.values - margin, 0.0, 1.0), np.clip(self.values + margin, 0.0, 1.0)
+        _ = self.standard_errors  # rejects tables without negative cells
+        n, alpha = self.tables.estimate.n, 1 - confidence
+        low, high = zip(*(marginal.limits(n, alpha) for marginal in self._marginals), strict=True)
+        return np.concatenate(low), np.concatenate(high)
 
     def __getitem__(self, key: object) -> Floats:
         """Return the shares of one table by its attributes, one axis per attribute; raise UnknownLabel if unknown."""

@@ -11,6 +11,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from sfumato._core import MOST_ROWS, Floats, project_to_simplex, quantity, read_only
 from sfumato.errors import UnknownLabel
@@ -42,6 +43,7 @@ class MarginalValues:
     """The estimate of one marginal table: unbiased cells, and the moments of one report's scores.
 
     ``variances`` and ``covariance()`` are those at a distribution near the estimate, whose cells have ``shares``.
+    ``tested`` are variances for :meth:`limits`, which takes the variance at the tested share where no report counts.
     ``inside()`` is the mean squared score of people in each cell, and ``expected()`` the mean variance of a cell if all
     values are equally frequent.
     """
@@ -49,6 +51,7 @@ class MarginalValues:
     cells: Floats
     shares: Floats
     variances: Floats
+    tested: Floats
     inside: Callable[[], Floats]
     covariance: Callable[[], Floats]
     expected: Callable[[], float]
@@ -64,8 +67,8 @@ class MarginalValues:
         if len(self.cells) == 1:
             return np.ones(1), np.ones(1)
         spread = NormalDist().inv_cdf(1 - alpha / 2) ** 2 / n
-        inside, moments = self.inside(), self.variances + self.shares**2
-        certain = np.where(self.shares**2 > spread * self.variances, self.shares, 0.0)
+        inside, moments = self.inside(), self.tested + self.shares**2
+        certain = np.where(self.shares**2 > spread * self.tested, self.shares, 0.0)
         rest = np.maximum(1 - certain, _LEAST_REST)
         outside = np.clip((moments - certain * inside) / rest, 0.0, np.maximum(moments, inside))
         # (1 + s)·π² - (2·estimate + s·(inside - outside))·π + estimate² - s·outside = 0.
@@ -86,8 +89,10 @@ def marginal_of_counts(
     def inside() -> Floats:
         return marginal.second_moments_inside(cell_positions(shape, axes))
 
-    cells = marginal.frequencies(fractions)
-    variances = marginal.observed_variances(fractions) if p is None else marginal.variances(p)
+    cells, observed = marginal.frequencies(fractions), marginal.observed_variances(fractions)
+    variances = observed if p is None else marginal.variances(p)
+    # A fitted distribution has a little mass in all cells, so only the reports show which of them no report counts for.
+    silent = observed + cells**2 < _SILENT
 
     def covariance() -> Floats:
         return marginal.observed_covariance(fractions) if p is None else marginal.covariance(p)
@@ -96,7 +101,9 @@ def marginal_of_counts(
         return marginal.squared_error(np.full(estimator.size, 1 / estimator.size)) / marginal.size
 
     shares = project_to_simplex(cells) if p is None else marginal_sums(p, shape, axes)
-    return MarginalValues(cells, shares, _at_least(variances, shares, inside, n), inside, covariance, expected)
+    tested = _at_least(variances, shares, inside, n)
+    least = _at_least(variances, shares, inside, n, silent) if silent.any() else tested
+    return MarginalValues(cells, shares, least, tested, inside, covariance, expected)
 
 
 def marginal_of_frequencies(
@@ -119,23 +126,32 @@ def marginal_of_frequencies(
         return sum(estimator.variance(row, np.full(len(p), 1 / len(p))) for row in rows) / len(rows)
 
     cells, shares = (marginal_sums(vector, shape, axes) for vector in (unbiased, p))
-    return MarginalValues(cells, shares, _at_least(variances, shares, inside, n), inside, covariance, expected)
+    least = _at_least(variances, shares, inside, n)
+    return MarginalValues(cells, shares, least, least, inside, covariance, expected)
 
 
-def _at_least(variances: Floats, shares: Floats, inside: Callable[[], Floats], n: int) -> Floats:
+def _at_least(
+    variances: Floats,
+    shares: Floats,
+    inside: Callable[[], Floats],
+    n: int,
+    silent: npt.NDArray[np.bool_] | bool = False,
+) -> Floats:
     """Return variances, computed as if one report had been different where all reports agree about a cell.
 
-    If only people in a cell have reports that count for it, and each such report counts d, the mean squared score of
-    these people is d, because their mean score is 1. A fraction f of the reports then adds the variance f(1-f)·d².
+    ``silent`` marks cells that no report counts for. If only people in a cell have reports that count for it, and each
+    such report counts d, the mean squared score of these people is d, because their mean score is 1. A fraction f of
+    the reports then adds the variance f(1-f)·d². If the reports that count have several scores, d² is at least the mean
+    of their squares, by the Cauchy-Schwarz inequality.
     """
     if len(variances) == 1:
         return np.zeros(1)
-    empty = (variances < _SILENT) | (shares * n < _ONE_HALF)
+    empty = (variances < _SILENT) | (shares * n < _ONE_HALF) | silent
     if not empty.any():
         return variances
     distance, moments = inside(), variances + shares**2
     # If other people's reports have no score, the people in the cell account for the whole second moment.
-    revealed = moments - shares * distance <= _SILENT + _NEGLIGIBLE * moments
+    revealed = silent | (moments - shares * distance <= _SILENT + _NEGLIGIBLE * moments)
     fraction = np.minimum(1 / max(n, 2), 1 / distance)
     least = np.where(empty & revealed, fraction * (1 - fraction) * distance**2, 0.0)
     return np.maximum(variances, least)
