@@ -412,3 +412,28 @@ def test_intervals_of_consistent_tables_cover_rare_cells() -> None:
         low, high = sf.estimate(mechanism, sf.Aggregate(mechanism.hash, n, counts)).marginals(2).consistent().interval()
         hits.append((low <= truth) & (truth <= high))
     assert np.mean(hits, axis=0).min() > 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [30, 100])
+def test_intervals_of_associations_cover_if_reports_are_few_and_nearly_exact(n: int) -> None:
+    """Errors at the estimate would be too small: a rare cell often has no reports."""
+    people = sf.Domain.product(a=range(2), b=range(2))
+    mechanism = ProductMechanism(people, [RandomizedResponse(sf.Domain.range(2), 8)] * 2)
+    truth = np.array([0.58, 0.01, 0.01, 0.4])
+    ratio, rows = truth[0] * truth[3] / (truth[1] * truth[2]), truth.reshape(2, 2)
+    expected = np.outer(rows.sum(axis=1), rows.sum(axis=0))
+    true_v = math.sqrt(float(((rows - expected) ** 2 / expected).sum()))
+    law, hits = mechanism.estimator.expected_counts(truth), []
+    for counts in np.random.default_rng(4).multinomial(n, law / law.sum(), 100):
+        table = sf.cross_table(sf.estimate(mechanism, sf.Aggregate(mechanism.hash, n, counts)))
+        limits = table.odds_ratio().interval(), table.cramers_v().interval()
+        hits.append([low <= true <= high for (low, high), true in zip(limits, (ratio, true_v), strict=True)])
+    assert np.mean(hits, axis=0).min() >= 0.95
+
+
+@pytest.mark.parametrize("cells", [[[0.3, 0.2], [0.1, 0.4]], [[0.26, 0.24], [0.24, 0.26]]])
+def test_the_p_value_of_an_odds_ratio_is_the_level_at_which_its_interval_reaches_1(cells: list[list[float]]) -> None:
+    ratio = table_of(cells, n=500, epsilon=2).odds_ratio()
+    low, high = ratio.interval(1 - ratio.p_value)
+    assert low == pytest.approx(1, abs=1e-4) or high == pytest.approx(1, abs=1e-4)

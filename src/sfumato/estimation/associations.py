@@ -26,8 +26,16 @@ __all__ = ["Association", "CramersV", "OddsRatio"]
 _DRAWS = 20_000
 #: Standard errors by which the share of every row and column must exceed 0 for Cramér's V.
 _LEAST_SHARE = 2.0
-#: Precision of the limits of Cramér's V.
+#: Precision of the limits of Cramér's V, and of the number of standard errors of a p-value.
 _PRECISION = 1e-6
+#: Positions of the cells of both products of an odds ratio, row by row.
+_PAIRS = ((0, 3), (1, 2))
+#: Least variance of a cell by which covariances are divided.
+_LEAST_VARIANCE = 1e-24
+#: Confidence level of the limits from which errors of rare cells follow for Cramér's V.
+_LEVEL = 0.95
+#: Greatest number of standard errors for which limits of cells are computed.
+_GREATEST_Z = 6.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,9 +55,9 @@ class Association(FrozenData, Result):
     >>> reports = [0] * 300 + [1] * 200 + [2] * 100 + [3] * 400
     >>> table = sf.cross_table(sf.estimate(mechanism, sf.aggregate(mechanism, reports)))
     >>> print(table.odds_ratio())
-    odds ratio of sex and smokes: 10.3 (95% interval 7.05 to 16.8)
+    odds ratio of sex and smokes: 10.3 (95% interval 6.93 to 16.2)
     >>> print(table.cramers_v())
-    Cramér's V of sex and smokes: 0.498 (95% interval 0.43 to 0.569)
+    Cramér's V of sex and smokes: 0.498 (95% interval 0.427 to 0.571)
     """
 
     table: CrossTable
@@ -118,9 +126,12 @@ class OddsRatio(Association):
     Randomized reports may give a cell an estimate near 0 or below, where the logarithm of the ratio does not exist. The
     interval therefore inverts a test of both products (Fieller 1954). It has all ratios ψ at which the difference
     A - ψ·B, of unbiased estimates of p₁₁·p₂₂ and p₁₂·p₂₁, is within z standard errors of 0, and it is extended to the
-    estimate. The upper limit is infinite if B may be 0. The estimate is A/B, which is not the ratio of the printed
-    cells: a product of two estimates has a bias, their covariance, which A and B leave out. It is not a number if both
-    products are estimated at 0 or below.
+    estimate. The standard errors of cells are not those at the estimate, which are too small for rare cells, but the
+    distances to the limits of the score interval of each cell, on the side that the test is about, divided by z (Zou
+    2008). The upper limit is infinite if B may be 0. The p-value is the level at which a limit of the interval is 1.
+
+    The estimate is A/B, which is not the ratio of the printed cells: a product of two estimates has a bias, their
+    covariance, which A and B leave out. It is not a number if both products are estimated at 0 or below.
 
     Examples
     --------
@@ -130,7 +141,7 @@ class OddsRatio(Association):
     >>> counts = sf.Aggregate(mechanism.hash, 1000, [300, 200, 100, 400])
     >>> low, high = sf.cross_table(sf.estimate(mechanism, counts)).odds_ratio().interval(0.9)
     >>> round(low, 1), round(high, 1)
-    (7.5, 15.4)
+    (7.4, 15.0)
     """
 
     measure: ClassVar[str] = "odds ratio"
@@ -143,30 +154,57 @@ class OddsRatio(Association):
             raise InvalidInput("odds_ratio", "the table", "have two rows and two columns", got, hint=hint)
 
     @functools.cached_property
-    def _moments(self) -> tuple[float, float, float, float, float]:
-        """Unbiased estimates of both products, their variances and covariance."""
+    def _products(self) -> tuple[float, float]:
+        """Unbiased estimates of both products."""
         cells, covariance = self._cells.ravel(), self.table.covariance
-        gradients = np.array([[cells[3], 0, 0, cells[0]], [0, cells[2], cells[1], 0]])
-        first = gradients @ covariance @ gradients.T
-        pairs = ((0, 3), (1, 2))
-        products = [float(cells[x] * cells[y] - covariance[x, y]) for x, y in pairs]
-        # The variance of a product of two uncertain numbers is positive even if both are estimated at 0.
-        least = [float(covariance[x, x] * covariance[y, y] + covariance[x, y] ** 2) for x, y in pairs]
-        variances = [max(float(first[i, i]), least[i]) for i in range(2)]
-        return products[0], products[1], variances[0], variances[1], float(first[0, 1])
+        first, second = (float(cells[x] * cells[y] - covariance[x, y]) for x, y in _PAIRS)
+        return first, second
 
     @property
     def value(self) -> float:
         """The ratio of the unbiased products; infinite if the second is not positive, NaN if neither is."""
-        first, second, *_ = self._moments
+        first, second = self._products
         if second > 0:
             return max(first, 0.0) / second
         return math.inf if first > 0 else math.nan
 
+    def _errors(self, z: float) -> tuple[Floats, Floats]:
+        """Return the standard errors of the cells below and above their estimates, from their limits at level z."""
+        cells, plain = self._cells.ravel(), np.sqrt(np.maximum(np.diag(self.table.covariance), 0.0))
+        low, high = (limits.ravel() for limits in self.table.interval(2 * NormalDist().cdf(z) - 1))
+        below, above = (cells - low) / z, (high - cells) / z
+        # A limit that ends at 0 or 1 is not a distance.
+        below = np.where(low > 0, below, np.maximum(below, plain))
+        return below, np.where(high < 1, above, np.maximum(above, plain))
+
+    def _variances(self, z: float, *, is_less: bool) -> tuple[float, float, float]:
+        """Return the variances of both products and their covariance, to test whether the ratio is less or greater."""
+        cells, covariance = self._cells.ravel(), self.table.covariance
+        below, above = self._errors(z)
+        down = np.array([True, False, False, True]) == is_less
+        plain = np.sqrt(np.maximum(np.diag(covariance), _LEAST_VARIANCE))
+        scale = np.where(down, below, above) / plain
+        covariance = covariance * np.outer(scale, scale)
+        np.fill_diagonal(covariance, np.where(down, below, above) ** 2)
+        gradients = np.array([[cells[3], 0, 0, cells[0]], [0, cells[2], cells[1], 0]])
+        first = gradients @ covariance @ gradients.T
+        # The variance of a product of two uncertain numbers is positive even if both are estimated at 0.
+        least = [float(covariance[x, x] * covariance[y, y] + covariance[x, y] ** 2) for x, y in _PAIRS]
+        return max(float(first[0, 0]), least[0]), max(float(first[1, 1]), least[1]), float(first[0, 1])
+
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         check_confidence(confidence)
-        first, second, variance, other, covariance = self._moments
-        squared = NormalDist().inv_cdf((1 + confidence) / 2) ** 2
+        z = NormalDist().inv_cdf((1 + confidence) / 2)
+        lower, upper = self._limits(z, is_less=True)[0], self._limits(z, is_less=False)[1]
+        # A product that is estimated below 0 counts as 0, so the estimate may lie outside.
+        nearest = lower if math.isnan(self.value) else self.value
+        return max(min(lower, nearest), 0.0), max(upper, nearest, 0.0)
+
+    def _limits(self, z: float, *, is_less: bool) -> tuple[float, float]:
+        """Return the least and the greatest ratio that a test accepts."""
+        first, second = self._products
+        variance, other, covariance = self._variances(z, is_less=is_less)
+        squared = z**2
         # Ratios ψ with a·ψ² - 2b·ψ + c ≤ 0.
         a, b, c = second**2 - squared * other, first * second - squared * covariance, first**2 - squared * variance
         root = math.sqrt(max(b * b - a * c, 0.0))
@@ -175,16 +213,25 @@ class OddsRatio(Association):
         lower, upper = sorted(((b - root) / a, (b + root) / a))
         if a < 0:  # all ratios but those between both roots
             lower, upper = (0.0 if lower >= 0 else upper), math.inf
-        # A product that is estimated below 0 counts as 0, so the estimate may lie outside.
-        nearest = lower if math.isnan(self.value) else self.value
-        return max(min(lower, nearest), 0.0), max(upper, nearest, 0.0)
+        return lower, upper
 
     @property
     def p_value(self) -> float:
         """The p-value of the null hypothesis that the odds ratio is 1."""
-        first, second, variance, other, covariance = self._moments
-        deviation = math.sqrt(max(variance + other - 2 * covariance, 0.0))
-        return 2 * NormalDist().cdf(-abs(first - second) / deviation) if deviation else float(first == second)
+        first, second = self._products
+        distance, low, high = abs(first - second), 0.0, _GREATEST_Z
+
+        def spread(z: float) -> float:
+            variance, other, covariance = self._variances(z, is_less=first > second)
+            return math.sqrt(max(variance + other - 2 * covariance, 0.0))
+
+        if distance > high * spread(high):
+            deviation = spread(high)
+            return 2 * NormalDist().cdf(-distance / deviation) if deviation else 0.0
+        while high - low > _PRECISION:
+            middle = (low + high) / 2
+            low, high = (middle, high) if middle * spread(middle) < distance else (low, middle)
+        return 2 * NormalDist().cdf(-(low + high) / 2)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -202,8 +249,9 @@ class CramersV(Association):
     biased upwards by the noise of the reports. The expected noise is subtracted here, and negative results become 0.
 
     The interval inverts a test. Under the null hypothesis that V has a given value, the deviations from independence
-    are normal with the covariance of the table, and point in the estimated direction. The distribution of the plug-in
-    statistic is drawn 20,000 times with a fixed seed. The lower limit is 0 if independence is not rejected.
+    are normal with the covariance of the table, and point in the estimated direction. Cells to which few reports
+    contribute have the errors that follow from their upper limits. The distribution of the plug-in statistic is drawn
+    20,000 times with a fixed seed. The lower limit is 0 if independence is not rejected.
 
     Examples
     --------
@@ -229,7 +277,7 @@ class CramersV(Association):
 
         If independence is violated by φ, the statistic is φ² + 2·φ·(noise along) + (noise in total).
         """
-        cells, covariance = self._cells, self.table.covariance
+        cells, covariance, wide = self._cells, self.table.covariance, self._wide_covariance()
         rows, columns = cells.shape
         unit = np.eye(rows * columns).reshape(rows, columns, -1)
         of_rows, of_columns = unit.sum(axis=1), unit.sum(axis=0)
@@ -247,13 +295,28 @@ class CramersV(Association):
         jacobian = unit - shares[1][None, :, None] * of_rows[:, None] - shares[0][:, None, None] * of_columns[None]
         scale = 1 / np.sqrt(np.outer(*shares).ravel())
         scaled = scale[:, None] * jacobian.reshape(rows * columns, -1)
-        sizes, directions = np.linalg.eigh(scaled @ covariance @ scaled.T)
+        sizes, directions = np.linalg.eigh(scaled @ wide @ scaled.T)
         sizes = np.sqrt(np.maximum(sizes, 0.0))
         point = directions.T @ (scale * deviations)
         statistic = float(point @ point)
         along = point / math.sqrt(statistic) if statistic > 0 else np.zeros(len(point))
         normal = insecure_generator(len(point)).standard_normal((_DRAWS, len(point))) * sizes
-        return statistic, float(sizes @ sizes), normal @ along, np.sum(normal**2, axis=1)
+        noise = float(np.trace(scaled @ covariance @ scaled.T))
+        return statistic, noise, normal @ along, np.sum(normal**2, axis=1)
+
+    def _wide_covariance(self) -> Floats:
+        """Return the covariance of the cells, where rare cells have the errors of their upper limits.
+
+        The errors at the estimate are too small for cells to which few or no reports contribute.
+        """
+        covariance = self.table.covariance
+        plain = np.sqrt(np.maximum(np.diag(covariance), _LEAST_VARIANCE))
+        high = self.table.interval(_LEVEL)[1]
+        above = (high - self._cells).ravel() / NormalDist().inv_cdf((1 + _LEVEL) / 2)
+        scale = np.maximum(above / plain, 1.0)
+        wide = covariance * np.outer(scale, scale)
+        np.fill_diagonal(wide, np.maximum(plain * scale, 0.0) ** 2)
+        return np.asarray(wide)
 
     @property
     def _greatest(self) -> float:
