@@ -304,6 +304,13 @@ CASES = [
         name="values.parquet",
         options={"extra": ["region"]},
     ),
+    Case(
+        "NaN in a public column of a Parquet file",
+        table(pq.write_table, ["yes", "no"], weight=[1.0, float("nan")]),
+        "row 2, column 'weight' must not be missing; got an empty cell. Give missing cells a label",
+        name="values.parquet",
+        options={"extra": ["weight"]},
+    ),
     # values of another type
     Case(
         "spaces around a value",

@@ -29,7 +29,7 @@ import pytest
 import sfumato as sf
 from sfumato import spark
 from sfumato.cli import main
-from sfumato.collecting.files import read_reports, write_reports
+from sfumato.collecting.files import UNPROTECTED_KEY, read_reports, write_reports
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Mechanism
 from sfumato.spark import counting, parquet_scan, privatizing, remote_files
@@ -373,6 +373,106 @@ def test_the_commands_run_on_spark(
     assert main(["aggregate", "mechanism.json", "nowhere", "-o", "spark.json", *engine]) == 2
     assert main(["privatize", "mechanism.json", "nowhere", "-o", folder, *column, *engine]) == 2
     assert capsys.readouterr().err.count("sfumato: ") == 4
+
+
+# -- groups and weights ------------------------------------------------------------------------------------
+
+
+def people_file(path: Path, n: int = 3_000, **columns: Any) -> str:
+    generator = np.random.default_rng(3)
+    people = {
+        "answer": generator.choice(ANSWERS, n).tolist(),
+        "region": generator.choice(["north", "south", "west"], n).tolist(),
+        "weight": generator.choice([1, 3], n).tolist(),
+        "person": range(n),
+    }
+    pq.write_table(pa.table({**people, **columns}), path, row_group_size=500)
+    return str(path)
+
+
+def test_groups_and_weights_travel_with_the_reports_and_give_the_counts_of_one_machine(
+    cluster: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mechanism = sf.mechanisms.RandomizedResponse(sf.Domain(ANSWERS), epsilon=50)  # a report is the value
+    values = people_file(tmp_path / "people.parquet")
+    people = pq.read_table(values)
+    expected = sf.aggregate_groups(
+        mechanism, mechanism.domain.encode(people["answer"]), people.select(["region"]), weights=people["weight"]
+    )
+    frame = cluster.read.parquet(values)
+    public: dict[str, Any] = {"by": "region", "weight": "weight"}
+    tables = {
+        "files": spark.privatize_files(mechanism, cluster, [values], str(tmp_path / "files"), "answer", **public),
+        "scan": spark.privatize(mechanism, frame, str(tmp_path / "scan"), "answer", **public),
+        "rows": spark.privatize(mechanism, frame.where("person >= 0"), str(tmp_path / "rows"), "answer", **public),
+    }
+    for name, table in tables.items():
+        assert sorted(table.columns) == ["region", "report", "weight"]  # no other column is copied
+        files = sorted((tmp_path / name).glob("*.parquet"))
+        assert all(json.loads(pq.read_schema(file).metadata[UNPROTECTED_KEY]) == ["region", "weight"] for file in files)
+        assert sf.collecting.aggregate_group_files(mechanism, files, "region", weight="weight") == expected
+        assert spark.aggregate_groups(mechanism, table, "region", weight="weight") == expected
+        assert spark.aggregate_groups(mechanism, table.where("report >= 0"), **public) == expected
+        assert spark.aggregate_group_files(mechanism, cluster, str(tmp_path / name), **public) == expected
+        assert spark.aggregate(mechanism, table).n == 3_000
+    # Files that only Hadoop can open are sent as a whole, or read by Spark if they are large.
+    java: Any = cluster.sparkContext._jsc
+    java.hadoopConfiguration().set("fs.viewfs.mounttable.groups.link./mounted", tmp_path.as_uri())
+    mounted = "viewfs://groups/mounted"
+    table = spark.privatize_files(mechanism, cluster, [f"{mounted}/people.parquet"], f"{mounted}/a", "answer", **public)
+    assert spark.aggregate_groups(mechanism, table, **public) == expected
+    assert spark.aggregate_group_files(mechanism, cluster, f"{mounted}/rows", **public) == expected
+    monkeypatch.setattr(remote_files, "_MAX_REMOTE_BYTES", 1)
+    assert spark.aggregate_group_files(mechanism, cluster, f"{mounted}/rows", **public) == expected
+
+
+def test_public_columns_are_checked_on_spark(cluster: SparkSession, tmp_path: Path) -> None:
+    mechanism, path = response(), str(tmp_path / "reports")
+    values = people_file(tmp_path / "people.parquet")
+    for by, column in (("answer", "answer"), (["region", "region"], "answer")):
+        with pytest.raises(InvalidInput, match="by and weight must be different from each other"):
+            spark.privatize_files(mechanism, cluster, [values], path, column, by=by)
+    with pytest.raises(
+        InvalidInput, match="the public column must be one of 'answer', 'region', 'weight', 'person'; got 'age'"
+    ):
+        spark.privatize(mechanism, cluster.read.parquet(values), path, "answer", by="age")
+    regions: list[Any] = ["north"] * 700
+    cases: dict[str, dict[str, Any]] = {
+        "row 602, column 'region' must not be missing": {"region": [*regions[:601], None, *regions[602:]]},
+        "row 602, column 'weight' must be an integer": {"weight": [*[1.0] * 601, 1.5, *[1.0] * 98]},
+        "row 602, column 'weight' must not be missing": {"weight": [*[1.0] * 601, float("nan"), *[1.0] * 98]},
+    }
+    for message, columns in cases.items():
+        wrong = people_file(tmp_path / "wrong.parquet", 700, **columns)
+        with pytest.raises(InvalidInput, match=message):
+            spark.privatize_files(mechanism, cluster, [wrong], path, "answer", by="region", weight="weight")
+        assert not Path(path).exists()
+    table = spark.privatize_files(mechanism, cluster, [values], path, "answer", by=["region", "person"])
+    with pytest.raises(InvalidInput, match="the column must be one of"):
+        spark.aggregate_groups(mechanism, table, "weight")
+    with pytest.raises(InvalidInput, match="weights may have at most 1,000 different values"):
+        spark.aggregate_groups(mechanism, table, weight="person")
+    with pytest.raises(InvalidInput, match="name at least one column"):
+        spark.aggregate_groups(mechanism, table)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_the_commands_count_groups_on_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mechanism.json").write_text(response().to_json())
+    values = people_file(tmp_path / "people.parquet")
+    engine = ["--engine", "spark", "--master", MASTER]
+    public = ["--by", "region", "--weight", "weight"]
+    folder = (tmp_path / "reports").as_uri()
+    assert main(["privatize", "mechanism.json", values, "-o", folder, "--column", "answer", *public, *engine]) == 0
+    assert "region and weight travel with each report and are not protected" in capsys.readouterr().out
+    assert main(["aggregate", "mechanism.json", folder, "-o", "spark.json", *public, *engine]) == 0
+    assert "3,000 reports in 6 groups counted" in capsys.readouterr().out
+    files = sorted(map(str, Path("reports").glob("*.parquet")))
+    assert main(["aggregate", "mechanism.json", *files, "-o", "here.json", *public]) == 0
+    assert Path("spark.json").read_bytes() == Path("here.json").read_bytes()
 
 
 # -- a worker that dies ------------------------------------------------------------------------------------

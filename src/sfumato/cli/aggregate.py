@@ -14,6 +14,8 @@ from sfumato.cli._groups import group_options
 from sfumato.cli._show import JSON_OPTION, THREADS_OPTION, progress_bar, show_json
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from sfumato.collecting import Aggregate, GroupedAggregate
     from sfumato.mechanisms import Mechanism
 
@@ -73,17 +75,13 @@ def command(
 
     if resume is not None and engine != "process":
         raise click.UsageError("--resume requires --engine process. Leave it out: Spark retries failed tasks itself.")
-    if (by or weight is not None) and engine != "process":
-        raise click.UsageError("--by and --weight require --engine process. Leave out --engine spark.")
     sampler = read_mechanism(mechanism)
     counts: Aggregate | GroupedAggregate
     with spark_session(engine, master) as spark:
         if spark is None:
             counts = _count_here(sampler, reports, by, weight, resume, threads)
         else:
-            from sfumato.spark import aggregate_files
-
-            counts = aggregate_files(sampler, spark, *reports)
+            counts = _count_on_spark(spark, sampler, reports, by, weight)
     with writing(output) as file:
         file.write(counts.to_json().encode())
     aside = output == PIPE
@@ -118,3 +116,14 @@ def _count_here(
                 sampler, reports, by, weight=weight, resume=resume, progress=progress, threads=threads
             )
         return aggregate_files(sampler, reports, resume=resume, progress=progress, threads=threads)
+
+
+def _count_on_spark(
+    spark: SparkSession, sampler: Mechanism, reports: tuple[str, ...], by: tuple[str, ...], weight: str | None
+) -> Aggregate | GroupedAggregate:
+    """Count the reports on Spark."""
+    from sfumato.spark import aggregate_files, aggregate_group_files
+
+    if by or weight is not None:
+        return aggregate_group_files(sampler, spark, *reports, by=by, weight=weight)
+    return aggregate_files(sampler, spark, *reports)

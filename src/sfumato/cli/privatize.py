@@ -95,13 +95,11 @@ def command(
     names = None if not column else column[0] if len(column) == 1 else list(column)
     public = _Public(by, weight)
     public.check(column or (("latitude", "longitude") if sampler.domain.is_map else tuple(sampler.domain.factors)))
-    if public.names and engine != "process":
-        raise click.UsageError("--by and --weight require --engine process. Leave out --engine spark.")
     with spark_session(engine, master) as spark:
         if spark is None:
             count, dropped = _privatize_here(sampler, values, names, public, text, missing, output, piped, threads)
         else:
-            count, dropped = _privatize_on_spark(spark, sampler, values, names, text, missing, output), 0
+            count, dropped = _privatize_on_spark(spark, sampler, values, names, public, text, missing, output), 0
     aside = output == PIPE
     if dropped:
         rows = f"{quantity(dropped, 'row')} without a value {'were' if dropped > 1 else 'was'} dropped"
@@ -205,6 +203,7 @@ def _privatize_on_spark(
     sampler: Mechanism,
     values: str,
     names: str | list[str] | None,
+    public: _Public,
     text: TextFormat,
     missing: MissingRule,
     output: str,
@@ -216,4 +215,8 @@ def _privatize_on_spark(
         raise click.UsageError("--engine spark reads Parquet and Arrow files. Leave out the options of text files.")
     if missing.drop:
         raise click.UsageError("--missing drop is not available with --engine spark. Use --missing value LABEL.")
-    return privatize_files(sampler, spark, [values], output, names, missing=missing.label(sampler.domain)).count()
+    if names is None and sampler.domain.factors:  # the columns that one process would read
+        names = ["latitude", "longitude"] if sampler.domain.is_map else list(sampler.domain.factors)
+    label = missing.label(sampler.domain)
+    table = privatize_files(sampler, spark, [values], output, names, missing=label, by=public.by, weight=public.weight)
+    return table.count()

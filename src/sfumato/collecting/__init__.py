@@ -37,10 +37,12 @@ from sfumato.collecting.files import (
     METADATA_KEY as METADATA_KEY,
     REPORT_COLUMN as REPORT_COLUMN,
     REPORT_SUFFIXES as REPORT_SUFFIXES,
+    read_grouped_reports as read_grouped_reports,
     rows_by_group as rows_by_group,
     write_report_rows as write_report_rows,
 )
 from sfumato.collecting.grouped import check_columns as check_columns
+from sfumato.collecting.groups import Grouping as Grouping, GroupTally as GroupTally
 from sfumato.collecting.hashes import wrong_mechanism as wrong_mechanism
 from sfumato.collecting.labels import group_document as group_document, read_group as read_group
 from sfumato.collecting.sources import (

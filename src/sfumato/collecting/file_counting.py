@@ -22,8 +22,8 @@ from sfumato._core import Integers, Progress, ProgressCallback, checked_type, co
 from sfumato.collecting.aggregates import Aggregate
 from sfumato.collecting.checkpoint import Checkpoint, CountsType, State, state_of
 from sfumato.collecting.files import REPORT_SUFFIXES, read_grouped_reports, read_reports, rows_by_group
-from sfumato.collecting.grouped import GroupedAggregate, check_size, sort_groups
-from sfumato.collecting.groups import Grouping
+from sfumato.collecting.grouped import GroupedAggregate
+from sfumato.collecting.groups import Grouping, GroupTally
 from sfumato.collecting.sources import Source, source_of
 from sfumato.errors import InvalidInput, SfumatoError
 from sfumato.mechanisms import Mechanism
@@ -174,11 +174,7 @@ def aggregate_group_files(
     """
     subject = "aggregate_group_files"
     checked_type(subject, "the mechanism", mechanism, Mechanism)
-    names = [by] if isinstance(by, str) else list(by)
-    columns = (*names, *([] if weight is None else [weight]))
-    if not columns or len(set(columns)) < len(columns):
-        raise InvalidInput(subject, "by", "name at least one column, and each column once", list(columns))
-    kind = _ByGroup(mechanism, Grouping(columns, weight, missing))
+    kind = _ByGroup(mechanism, Grouping.of(by, weight, missing, subject))
     return _count_files(kind, subject, paths, resume, progress, threads)
 
 
@@ -309,31 +305,17 @@ class _GroupTally(_Tally[GroupedAggregate]):
     """Tally of each group."""
 
     def __init__(self, mechanism: Mechanism, grouping: Grouping) -> None:
-        self._mechanism, self._grouping = mechanism, grouping
-        self._n: dict[Any, int] = {}
-        self._counts: dict[Any, Integers] = {}
+        self._mechanism, self._names = mechanism, grouping.columns
+        self._tally = GroupTally(mechanism, grouping)
 
     def count(self, unit: _Unit) -> Iterator[int]:
-        report_format, shown = self._mechanism.report_format, unit.source.shown
-        pieces = read_grouped_reports(self._mechanism, unit.source, self._grouping.columns, row_groups=unit.groups)
+        pieces = read_grouped_reports(self._mechanism, unit.source, self._names, row_groups=unit.groups)
         for array, columns, row in pieces:
-            groups, codes = self._grouping.codes(columns, shown, row)
-            order = np.argsort(codes, kind="stable")
-            ends = np.cumsum(np.bincount(codes, minlength=len(groups))).tolist()
-            for group, start, end in zip(groups, [0, *ends], ends, strict=False):
-                if group not in self._counts:
-                    check_size(len(self._counts) + 1, report_format.count_size)
-                    self._n[group], self._counts[group] = 0, np.zeros(report_format.count_size, np.int64)
-                report_format.count(array[order[start:end]], self._counts[group])
-                self._n[group] += end - start
+            self._tally.add(array, columns, unit.source.shown, row)
             yield len(array)
 
     def result(self) -> GroupedAggregate:
-        groups = {
-            group: Aggregate(self._mechanism.hash, self._n[group], self._counts[group])
-            for group in sort_groups(self._counts)
-        }
-        return GroupedAggregate(self._mechanism.hash, groups, self._grouping.columns, self._grouping.weight)
+        return self._tally.result()
 
 
 # -- units and threads -------------------------------------------------------------------------------------

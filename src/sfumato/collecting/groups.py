@@ -12,13 +12,13 @@ import numpy.typing as npt
 
 from sfumato._core import Integers, checked_type, quantity, unused_name
 from sfumato.collecting.aggregates import Aggregate
-from sfumato.collecting.grouped import GroupedAggregate, check_size, too_many_weights
+from sfumato.collecting.grouped import GroupedAggregate, check_size, sort_groups, too_many_weights
 from sfumato.collecting.weights import MOST_CLASSES, read_weights
 from sfumato.domain import At, Coded, Numbers, frame_columns, is_missing, library, read_column
 from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms import Mechanism
 
-__all__ = ["Grouping", "aggregate_groups", "count_groups"]
+__all__ = ["GroupTally", "Grouping", "aggregate_groups", "count_groups"]
 
 _FUNCTION = "aggregate_groups"
 #: Names of the column of groups and of the column of weights if they have none.
@@ -101,6 +101,14 @@ class Grouping:
     #: Label of missing groups; None rejects them.
     missing: Any = None
 
+    @classmethod
+    def of(cls, by: str | Sequence[str], weight: str | None, missing: Any, subject: str) -> Grouping:
+        """Return the grouping by columns of these names; raise InvalidInput if none or one twice is named."""
+        columns = (*([by] if isinstance(by, str) else by), *([] if weight is None else [weight]))
+        if not columns or len(set(columns)) < len(columns):
+            raise InvalidInput(subject, "by", "name at least one column, and each column once", list(columns))
+        return cls(columns, weight, missing)
+
     def codes(self, columns: Sequence[Any], subject: str, first_row: int | None = None) -> tuple[list[Any], Integers]:
         """Return the groups in order, and the position of each row's group among them.
 
@@ -130,6 +138,36 @@ class Grouping:
         if len(weights) > MOST_CLASSES:
             raise too_many_weights(len(weights))
         return weights.tolist(), codes.astype(np.int64)
+
+
+class GroupTally:
+    """Counts of each group that are added up from pieces of reports."""
+
+    def __init__(self, mechanism: Mechanism, grouping: Grouping) -> None:
+        self._mechanism, self._grouping = mechanism, grouping
+        self._n: dict[Any, int] = {}
+        self._counts: dict[Any, Integers] = {}
+
+    def add(self, array: npt.NDArray[Any], columns: Sequence[Any], subject: str, first_row: int | None) -> None:
+        """Count validated reports by the columns of the same rows; see :meth:`Grouping.codes`."""
+        report_format = self._mechanism.report_format
+        groups, codes = self._grouping.codes(columns, subject, first_row)
+        order = np.argsort(codes, kind="stable")
+        ends = np.cumsum(np.bincount(codes, minlength=len(groups))).tolist()
+        for group, start, end in zip(groups, [0, *ends], ends, strict=False):
+            if group not in self._counts:
+                check_size(len(self._counts) + 1, report_format.count_size)
+                self._n[group], self._counts[group] = 0, np.zeros(report_format.count_size, np.int64)
+            report_format.count(array[order[start:end]], self._counts[group])
+            self._n[group] += end - start
+
+    def result(self) -> GroupedAggregate:
+        """Return the counts so far."""
+        groups = {
+            group: Aggregate(self._mechanism.hash, self._n[group], self._counts[group])
+            for group in sort_groups(self._counts)
+        }
+        return GroupedAggregate(self._mechanism.hash, groups, self._grouping.columns, self._grouping.weight)
 
 
 def count_groups(

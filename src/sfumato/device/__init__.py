@@ -42,5 +42,10 @@ from sfumato.compiler import (
 # For the other packages of Sfumato; not part of the public interface.
 from sfumato.device.client import new_batch_name as new_batch_name
 from sfumato.device.privatization import privatize_indices as privatize_indices
-from sfumato.device.values import EncodedRows as EncodedRows, read_indices as read_indices, read_values as read_values
+from sfumato.device.values import (
+    EncodedRows as EncodedRows,
+    check_present as check_present,
+    read_indices as read_indices,
+    read_values as read_values,
+)
 from sfumato.estimation import CrossTable as CrossTable, cross_table as cross_table

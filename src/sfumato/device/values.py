@@ -40,7 +40,7 @@ from sfumato.domain import (
 )
 from sfumato.errors import Description, InvalidInput
 
-__all__ = ["EncodedRows", "read_indices", "read_values"]
+__all__ = ["EncodedRows", "check_present", "read_indices", "read_values"]
 
 _CSV = (".csv", ".tsv", ".tab")
 _TEXT = (".txt", "")
@@ -125,13 +125,13 @@ def read_indices(
             cell_name = functools.partial(_chosen_name, piece.cell_name, np.flatnonzero(selection))
             rows = EncodedRows(indices, columns, cell_name, len(selection) - len(indices))
         for name, cells in rows.extra.items():
-            _check_present(cells, piece.shown, functools.partial(rows.cell_name, name), piece.empty)
+            check_present(cells, piece.shown, functools.partial(rows.cell_name, name), piece.empty)
         yield rows
 
 
-def _check_present(cells: Any, shown: str, row_name: Callable[[int], str], empty: Sequence[str]) -> None:
-    """Raise InvalidInput for the first missing cell of a further column: a null, or one of the empty strings."""
-    is_missing = [cell in empty for cell in cells] if isinstance(cells, list) else cells.is_null()
+def check_present(cells: Any, shown: str, row_name: Callable[[int], str], empty: Sequence[str] = ()) -> None:
+    """Raise InvalidInput for the first missing cell of a further column: a null, NaN, or one of the empty strings."""
+    is_missing = [cell in empty for cell in cells] if isinstance(cells, list) else cells.is_null(nan_is_null=True)
     if not isinstance(cells, list) and empty:
         compute = import_pyarrow(shown, "pyarrow.compute")
         is_missing = compute.is_in(cells, value_set=import_pyarrow(shown).array(empty))

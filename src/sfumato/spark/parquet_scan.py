@@ -36,9 +36,17 @@ def value_files(frame: DataFrame) -> list[str] | None:
 
 
 def report_files(mechanism: Mechanism, table: DataFrame) -> list[str] | None:
-    """Return the local files that name the mechanism and whose reports are all rows of the table, or None."""
+    """Return the local files that name the mechanism and whose reports are all rows of the table, or None.
+
+    Other columns of the table must have types that Arrow reads from a file as Spark does.
+    """
+    others = [(field.name, field.dataType.simpleString()) for field in table.schema if field.name != REPORT_COLUMN]
+    if not all(kind in _SAME for _, kind in others):
+        return None
     files = _scanned_files(table)
-    return files if files is not None and all(_names(file, mechanism) for file in files) else None
+    if files is None or not all(_names(file, mechanism) and _holds(file, others) for file in files):
+        return None
+    return files
 
 
 def _scanned_files(frame: DataFrame) -> list[str] | None:

@@ -10,6 +10,7 @@ import functools
 import itertools
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -17,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import import_pyarrow
-from sfumato.collecting import ARROW, PARQUET, Source, open_columns, write_reports
-from sfumato.device import privatize_indices
-from sfumato.domain import Label
+from sfumato.collecting import ARROW, PARQUET, Source, open_columns, read_weights, write_report_rows, write_reports
+from sfumato.device import check_present, privatize_indices
+from sfumato.domain import At, Label
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism
 from sfumato.spark.commit import commit_table, put_file
@@ -39,11 +40,73 @@ __all__ = ["privatize", "privatize_files"]
 _RESULT = "partition int, file string, error string"
 
 Columns: TypeAlias = str | Sequence[str] | None
-Indices: TypeAlias = Iterator[npt.NDArray[np.int64]]
-#: Turns Arrow batches, or splits of files, into the indices of the values; runs on an executor.
-Reader: TypeAlias = Callable[[Mechanism, Iterable[Any]], Indices]
+#: Indices of some values, and the public columns of the same rows by name.
+Rows: TypeAlias = Iterator[tuple[npt.NDArray[np.int64], dict[str, Any]]]
+#: Turns Arrow batches, or splits of files, into rows; runs on an executor.
+Reader: TypeAlias = Callable[[Mechanism, Iterable[Any]], Rows]
 #: The number of a partition, and the file that it was written to, or an error message.
 Result: TypeAlias = tuple[int, str | None, str | None]
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What is read from the input: columns of values, labels of missing values, and public columns."""
+
+    column: Columns
+    missing: Label | Mapping[str, Label] | None
+    by: tuple[str, ...]
+    weight: str | None
+
+    @classmethod
+    def of(
+        cls,
+        column: Columns,
+        missing: Label | Mapping[str, Label] | None,
+        by: str | Sequence[str],
+        weight: str | None,
+    ) -> _Request:
+        """Return the request; raise InvalidInput if a column has two purposes."""
+        request = cls(column, missing, (by,) if isinstance(by, str) else tuple(by), weight)
+        values = [column] if isinstance(column, str) else list(column or ())
+        names = [*values, *request.public]
+        if len(set(names)) < len(names):
+            must = "be different from each other and from the columns of values, which would be revealed"
+            raise InvalidInput("privatize on Spark", "by and weight", must, list(request.public))
+        return request
+
+    @property
+    def public(self) -> list[str]:
+        """The names of the columns that travel with the reports."""
+        return [*self.by, *([] if self.weight is None else [self.weight])]
+
+    def names(self, mechanism: Mechanism, available: Sequence[str], where: str) -> list[str]:
+        """Return the names of the columns that have the values."""
+        for name in self.public:
+            if list(available).count(name) != 1:
+                shown = ", ".join(map(repr, available))
+                raise InvalidInput(where, "the public column", f"be one of {shown}", name)
+        rest = [name for name in available if name not in self.public]
+        names = rest if self.column is None else [self.column] if isinstance(self.column, str) else list(self.column)
+        composite = mechanism.domain.kind in ("product", "grid")
+        if not (names and all(rest.count(name) == 1 for name in names) and (composite or len(names) == 1)):
+            raise InvalidInput(where, "the column", f"be one of {', '.join(map(repr, rest))}", self.column)
+        return names
+
+    def public_columns(self, batch: Any, shown: str, first_row: int) -> dict[str, Any]:
+        """Return the public columns of a batch; raise InvalidInput if a cell is missing or a weight is invalid."""
+        columns = {}
+        for name in self.public:
+            row_name = functools.partial(_cell_name, first_row, name)
+            columns[name] = batch.column(name)
+            check_present(columns[name], shown, row_name)
+            if name == self.weight:
+                columns[name] = read_weights(columns[name], At(shown, "the weight"), row_name)
+        return columns
+
+
+def _cell_name(first_row: int, name: str, row: int) -> str:
+    """Return how messages name a cell."""
+    return f"row {first_row + row}, column {name!r}"
 
 
 def privatize(
@@ -53,6 +116,8 @@ def privatize(
     column: Columns = None,
     *,
     missing: Label | Mapping[str, Label] | None = None,
+    by: str | Sequence[str] = (),
+    weight: str | None = None,
 ) -> DataFrame:
     """Randomize the values in a DataFrame, and write the reports to a new table.
 
@@ -70,28 +135,35 @@ def privatize(
         folder in one step.
     column
         Name of the column that holds the values. If the domain is a product or a grid, pass a sequence with the names
-        of the columns that hold its parts. The default is all columns; a domain without parts then needs a DataFrame
-        with exactly one column.
+        of the columns that hold its parts. The default is all columns that are not public; a domain without parts
+        then needs exactly one of them.
     missing
         Label of the domain that stands for null values. The default rejects them, unless the domain has a value for
         missing answers.
+    by
+        Name of a public column that travels with the reports, or several names, such as regions. They are not
+        protected.
+    weight
+        Name of the column with survey weights, which are integers and not protected either.
 
     Returns
     -------
     DataFrame
-        The reports at ``path``, in the column ``report``; :func:`read_table` describes its type.
+        The reports at ``path``, in the column ``report``, with the public columns; :func:`read_table` describes its
+        type.
 
     Raises
     ------
     InvalidInput
-        If a value is null or not in the domain, the path exists, or Spark's speculation is on. No table is written.
+        If a value is null or not in the domain, a public cell is missing, a weight is not an integer of at least 0, the
+        path exists, or Spark's speculation is on. No table is written.
 
     Notes
     -----
     Every executor draws from the randomness of the operating system.
     """
-    names = _columns(mechanism, column, frame.columns, "the DataFrame")
-    return _write_table(mechanism, frame.sparkSession, path, [_of_frame(frame, names, missing)])
+    request = _Request.of(column, missing, by, weight)
+    return _write_table(mechanism, frame.sparkSession, path, request, [_of_frame(mechanism, frame, request)])
 
 
 def privatize_files(
@@ -102,6 +174,8 @@ def privatize_files(
     column: Columns = None,
     *,
     missing: Label | Mapping[str, Label] | None = None,
+    by: str | Sequence[str] = (),
+    weight: str | None = None,
 ) -> DataFrame:
     """Randomize the values in Parquet or Arrow files, and write the reports to a new table.
 
@@ -120,21 +194,28 @@ def privatize_files(
         folder in one step.
     column
         Name of the column that holds the values. If the domain is a product or a grid, pass a sequence with the names
-        of the columns that hold its parts. The default is all columns; a domain without parts then needs files with
-        exactly one column.
+        of the columns that hold its parts. The default is all columns that are not public; a domain without parts
+        then needs exactly one of them.
     missing
         Label of the domain that stands for null values. The default rejects them, unless the domain has a value for
         missing answers.
+    by
+        Name of a public column that travels with the reports, or several names, such as regions. They are not
+        protected.
+    weight
+        Name of the column with survey weights, which are integers and not protected either.
 
     Returns
     -------
     DataFrame
-        The reports at ``path``, in the column ``report``; :func:`read_table` describes its type.
+        The reports at ``path``, in the column ``report``, with the public columns; :func:`read_table` describes its
+        type.
 
     Raises
     ------
     InvalidInput
-        If a value is null or not in the domain, the path exists, or Spark's speculation is on. No table is written.
+        If a value is null or not in the domain, a public cell is missing, a weight is not an integer of at least 0, the
+        path exists, or Spark's speculation is on. No table is written.
 
     Notes
     -----
@@ -145,49 +226,42 @@ def privatize_files(
     - Spark decodes larger remote files itself, which must be Parquet files. This is slower, but spreads one file over
       all executors.
     """
+    request = _Request.of(column, missing, by, weight)
     files = find_files(spark, values)
     parts: list[tuple[RDD[Any] | DataFrame, Reader]] = []
     if files.local:
-        parts.append(_of_local(spark, files.local, column, missing))
+        parts.append(_of_local(spark, files.local, request))
     if files.remote is not None:
-        parts.append((files.remote, functools.partial(_indices_of_files, column, missing)))
+        parts.append((files.remote, functools.partial(_rows_of_files, request)))
     if files.large:
-        frame = read_parquet(spark, *files.large)
-        parts.append(_of_frame(frame, _columns(mechanism, column, frame.columns, "the DataFrame"), missing))
-    return _write_table(mechanism, spark, path, parts)
+        parts.append(_of_frame(mechanism, read_parquet(spark, *files.large), request))
+    return _write_table(mechanism, spark, path, request, parts)
 
 
-def _of_local(
-    spark: SparkSession, files: Sequence[str], column: Columns, missing: Label | Mapping[str, Label] | None
-) -> tuple[RDD[Any], Reader]:
+def _of_local(spark: SparkSession, files: Sequence[str], request: _Request) -> tuple[RDD[Any], Reader]:
     """Return the splits of files that every executor can open, and their reader."""
     context = spark.sparkContext
     splits = split_files(files, PARQUET + ARROW, context.defaultParallelism)
-    return context.parallelize(splits, max(1, len(splits))), functools.partial(_indices_of_splits, column, missing)
+    return context.parallelize(splits, max(1, len(splits))), functools.partial(_rows_of_splits, request)
 
 
-def _of_frame(
-    frame: DataFrame, names: Sequence[str], missing: Label | Mapping[str, Label] | None
-) -> tuple[RDD[Any] | DataFrame, Reader]:
+def _of_frame(mechanism: Mechanism, frame: DataFrame, request: _Request) -> tuple[RDD[Any] | DataFrame, Reader]:
     """Return a DataFrame or the files that it scans, and their reader."""
-    selected = frame.select([quoted(name) for name in names])
+    names = request.names(mechanism, frame.columns, "the DataFrame")
+    request = replace(request, column=names)
+    selected = frame.select([quoted(name) for name in (*names, *request.public)])
     files = value_files(selected)
     if files is None:
-        return selected, functools.partial(_indices, missing)
-    return _of_local(frame.sparkSession, files, list(names), missing)
-
-
-def _columns(mechanism: Mechanism, column: Columns, available: list[str], where: str) -> list[str]:
-    """Return the names of the columns that hold the values."""
-    names = available if column is None else [column] if isinstance(column, str) else list(column)
-    composite = mechanism.domain.kind in ("product", "grid")
-    if not (names and all(available.count(name) == 1 for name in names) and (composite or len(names) == 1)):
-        raise InvalidInput(where, "the column", f"be one of {', '.join(map(repr, available))}", column)
-    return names
+        return selected, functools.partial(_rows_of_batches, request)
+    return _of_local(frame.sparkSession, files, request)
 
 
 def _write_table(
-    mechanism: Mechanism, spark: SparkSession, path: str, parts: Sequence[tuple[RDD[Any] | DataFrame, Reader]]
+    mechanism: Mechanism,
+    spark: SparkSession,
+    path: str,
+    request: _Request,
+    parts: Sequence[tuple[RDD[Any] | DataFrame, Reader]],
 ) -> DataFrame:
     """Run the tasks, publish their files as a table, and read the table."""
     refuse_speculation(spark)
@@ -195,7 +269,7 @@ def _write_table(
     files: list[str] = []
     with commit_table(spark, path) as commit:
         for part, reader in parts:
-            task = functools.partial(_write_partition, spec, commit.attempts, reader)
+            task = functools.partial(_write_partition, spec, commit.attempts, reader, request.public)
             for partition, file, error in sorted(_run(part, task)):
                 if error is not None:
                     raise Refused(f"privatize on Spark, partition {partition}", error)
@@ -218,7 +292,9 @@ def _run(part: RDD[Any] | DataFrame, task: Callable[[Iterable[Any]], Iterator[Re
 # -- on an executor ----------------------------------------------------------------------------------------
 
 
-def _write_partition(spec: str, folder: str, reader: Reader, rows: Iterable[Any]) -> Iterator[Result]:
+def _write_partition(
+    spec: str, folder: str, reader: Reader, public: Sequence[str], rows: Iterable[Any]
+) -> Iterator[Result]:
     """Privatize the rows of one partition into a file, if there are any."""
     from pyspark import TaskContext
 
@@ -230,14 +306,20 @@ def _write_partition(spec: str, folder: str, reader: Reader, rows: Iterable[Any]
     name = f"part-{partition:05d}-{context.taskAttemptId()}.parquet"
     try:
         # Each call of the sampler takes a new key from the operating system, so no attempt repeats another's draws.
-        pieces = reader(mechanism, rows)
-        reports = (privatize_indices(mechanism, indices, threads=context.cpus()) for indices in pieces)
-        first = next(reports, None)
+        pieces = (
+            (privatize_indices(mechanism, indices, threads=context.cpus()), columns)
+            for indices, columns in reader(mechanism, rows)
+        )
+        first = next(pieces, None)
         if first is None:
             return
+        pieces_again = itertools.chain([first], pieces)
         with tempfile.TemporaryDirectory() as temporary:
             local = Path(temporary) / name
-            write_reports(mechanism, itertools.chain([first], reports), local)
+            if public:
+                write_report_rows(mechanism, pieces_again, local, public)
+            else:
+                write_reports(mechanism, (reports for reports, _ in pieces_again), local)
             put_file(local, folder)
         yield partition, name, None
     except InvalidInput as error:
@@ -253,58 +335,54 @@ def _as_batches(task: Callable[[Iterable[Any]], Iterator[Result]], batches: Iter
         yield pyarrow.record_batch(columns, names=["partition", "file", "error"])
 
 
-def _indices_of_splits(
-    column: Columns,
-    missing: Label | Mapping[str, Label] | None,
-    mechanism: Mechanism,
-    splits: Iterable[Sequence[Piece]],
-) -> Indices:
-    """Yield the indices of the values in splits of local files."""
+def _rows_of_splits(request: _Request, mechanism: Mechanism, splits: Iterable[Sequence[Piece]]) -> Rows:
+    """Yield the rows of splits of local files."""
     for source, groups in itertools.chain.from_iterable(splits):
-        yield from _indices_of_file(column, missing, mechanism, source, groups)
+        yield from _rows_of_file(request, mechanism, source, groups)
 
 
-def _indices_of_files(
-    column: Columns, missing: Label | Mapping[str, Label] | None, mechanism: Mechanism, batches: Iterable[Any]
-) -> Indices:
-    """Yield the indices of the values in files that Spark sent as a whole."""
+def _rows_of_files(request: _Request, mechanism: Mechanism, batches: Iterable[Any]) -> Rows:
+    """Yield the rows of files that Spark sent as a whole."""
     for source in sources(batches, PARQUET + ARROW):
-        yield from _indices_of_file(column, missing, mechanism, source, None)
+        yield from _rows_of_file(request, mechanism, source, None)
 
 
-def _indices_of_file(
-    column: Columns,
-    missing: Label | Mapping[str, Label] | None,
-    mechanism: Mechanism,
-    source: Source,
-    groups: range | None,
-) -> Indices:
-    """Yield the indices of the values in one file."""
+def _rows_of_file(request: _Request, mechanism: Mechanism, source: Source, groups: range | None) -> Rows:
+    """Yield the rows of one file."""
     with open_columns(source) as file:
-        names = _columns(mechanism, column, file.names, file.path)
+        names = request.names(mechanism, file.names, file.path)
         # Messages count the rows of a file from 1.
         first_row = 1 if groups is None else 1 + sum((file.group_rows or [])[: groups.start])
+        batches = file.batches([*names, *request.public], ROWS_PER_BATCH, groups)
         try:
-            yield from _indices(missing, mechanism, file.batches(names, ROWS_PER_BATCH, groups), first_row)
+            yield from _rows_of_batches(replace(request, column=names), mechanism, batches, first_row)
         except InvalidInput as error:
             raise Refused(file.path, str(error)) from error
 
 
-def _indices(
-    missing: Label | Mapping[str, Label] | None, mechanism: Mechanism, batches: Iterable[Any], first_row: int = 0
-) -> Indices:
-    """Yield the values' indices, in pieces large enough for a kernel call."""
-    buffered: list[npt.NDArray[np.int64]] = []
+def _rows_of_batches(request: _Request, mechanism: Mechanism, batches: Iterable[Any], first_row: int = 0) -> Rows:
+    """Yield the indices of values and public columns, in pieces large enough for a kernel call."""
+    names = list(request.column or ())
+    indices: list[npt.NDArray[np.int64]] = []
+    columns: list[dict[str, Any]] = []
     waiting, row = 0, first_row
     for batch in batches:
-        values = (
-            batch.column(0) if batch.num_columns == 1 else dict(zip(batch.schema.names, batch.columns, strict=True))
-        )
-        buffered.append(mechanism.domain.encode(values, first_row=row, missing=missing))
+        values = batch.column(names[0]) if len(names) == 1 else {name: batch.column(name) for name in names}
+        indices.append(mechanism.domain.encode(values, first_row=row, missing=request.missing))
+        columns.append(request.public_columns(batch, "the public columns", row))
         row += batch.num_rows
         waiting += batch.num_rows
         if waiting >= ROWS_PER_BATCH:
-            yield np.concatenate(buffered)
-            buffered, waiting = [], 0
+            yield np.concatenate(indices), _joined(request, columns)
+            indices, columns, waiting = [], [], 0
     if waiting:
-        yield np.concatenate(buffered)
+        yield np.concatenate(indices), _joined(request, columns)
+
+
+def _joined(request: _Request, pieces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the public columns of several batches, one after the other."""
+    pyarrow = import_pyarrow("Spark")
+    joined: dict[str, Any] = {name: pyarrow.chunked_array([piece[name] for piece in pieces]) for name in request.by}
+    if request.weight is not None:
+        joined[request.weight] = np.concatenate([piece[request.weight] for piece in pieces])
+    return joined
