@@ -11,7 +11,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-TUTORIALS = sorted((DOCS / "tutorials").glob("*.md"))
+#: Tutorial that starts with a file which its readers download; it has no notebook.
+ADULT = DOCS / "tutorials" / "adult.md"
+TUTORIALS = sorted(page for page in (DOCS / "tutorials").glob("*.md") if page != ADULT)
 
 _PART = re.compile(r'^(?:(#+ [^\n]*)|```(\w+)(?: title="([^"]*)")?\n(.*?)^```)$', flags=re.MULTILINE | re.DOTALL)
 

@@ -5,7 +5,9 @@ The Python between them is run by test_docs.py.
 
 from __future__ import annotations
 
+import csv
 import importlib
+import json
 import os
 import re
 import shlex
@@ -18,10 +20,14 @@ from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from sfumato import Domain, HighLow, audit, design, load_policy, load_question, plan
 from sfumato.cli import main
+from sfumato.papers.data import census_column, data_folder
+from sfumato.papers.data.adult import _COLUMNS, SIZES
 from support import ROOT
 from support.collectors import free_port
 from support.pictures import as_shown
@@ -56,6 +62,13 @@ class Reader:
         )
         assert done.returncode == 0, f"{command}: {done.stderr}"
         return done.stdout
+
+    def rejects(self, command: str) -> str:
+        done = subprocess.run(
+            command, shell=True, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 2, command
+        return done.stderr
 
     def starts(self, command: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -124,6 +137,61 @@ def test_who_follows_the_first_tutorial_word_for_word_gets_what_it_shows(tmp_pat
     for name in ("mechanism.json", "certificate.json", "counts.json", "estimate.csv", "estimate.svg", "survey.db"):
         assert (tmp_path / name).stat().st_size > 0
     assert as_shown(tmp_path / "rehearsal.svg"), "run scripts/make_figures.py"
+
+
+def write_adult(path: Path, labels: dict[str, list[str]]) -> None:
+    """Write the file adult.data, of invented people if the public data are not here."""
+    folder, people = data_folder(), 32_561
+    columns = {name: ["0"] * people for name in _COLUMNS}
+    if folder is not None and not census_column(folder, "sex").stand_in:
+        columns |= {name: census_column(folder, name).value.tolist() for name in SIZES}
+        further = ("age", "income")
+        if (folder / "adult.parquet").exists():
+            table = pq.read_table(folder / "adult.parquet", columns=list(further))
+            columns |= {name: list(map(str, table[name].to_pylist())) for name in further}
+        else:
+            lines = [line.split(", ") for line in (folder / "adult.data").read_text().splitlines() if line]
+            columns |= {name: [line[_COLUMNS.index(name)] for line in lines] for name in further}
+    else:
+        draws = np.random.default_rng(1)
+        columns |= {name: draws.choice(known, people).tolist() for name, known in labels.items()}
+        columns["age"] = draws.integers(17, 91, people).astype(str).tolist()
+        columns["occupation"] = ["?" if job == "unknown" else job for job in columns["occupation"]]
+        columns["occupation"][:28] = ["Sales"] * 27 + ["?"]  # the first unknown occupation is in the 28th row
+    rows = zip(*columns.values(), strict=True)
+    path.write_text("".join(", ".join(row) + "\n" for row in rows) + "\n", encoding="utf-8")
+
+
+def without_numbers(text: str) -> list[list[str]]:
+    """The words of all lines with numbers masked, and rules as long as numbers make them."""
+    masked = (re.sub(r"(?<![\w=])-?\d[\d.,e+-]*", "#", line) for line in lines(text))
+    return [re.sub("─+", "─", line).split() for line in masked]
+
+
+@pytest.mark.slow
+def test_the_tutorial_on_adult_does_what_it_shows(tmp_path: Path, scripts: Any) -> None:
+    """With the public data if they are here, and otherwise with people of the same attributes."""
+    reader, pages = Reader(tmp_path), scripts("pages")
+    shown_blocks = pages.blocks(pages.ADULT)
+    labels: dict[str, list[str]] = {}
+    for block in shown_blocks:
+        if block.is_file:
+            (tmp_path / block.title).write_text(block.text, encoding="utf-8")
+            if block.title in ("own.toml", "policy.toml"):
+                factors = load_policy(tmp_path / block.title).domain.factors
+                labels |= {name: list(map(str, factor.labels)) for name, factor in factors.items()}
+    write_adult(tmp_path / "adult.data", labels)
+    for command, shown in (pair for block in shown_blocks if block.language == "console" for pair in block.commands):
+        if shown.startswith("sfumato: "):
+            assert reader.rejects(command) == shown
+        elif shown:
+            assert without_numbers(reader.types(command)) == without_numbers(shown), command
+        else:
+            reader.types(command)
+    best = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))
+    assert best["best"] == "sample-pairs-by-weights"
+    with (tmp_path / "tables.csv").open(encoding="utf-8") as file:
+        assert len(list(csv.reader(file))) == 1 + 695
 
 
 def test_the_commands_of_merging_counts_print_what_is_shown(

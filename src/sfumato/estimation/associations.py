@@ -227,11 +227,16 @@ class OddsRatio(Association):
 
         if distance > high * spread(high):
             deviation = spread(high)
-            return 2 * NormalDist().cdf(-distance / deviation) if deviation else 0.0
+            return _two_sided(distance / deviation) if deviation else 0.0
         while high - low > _PRECISION:
             middle = (low + high) / 2
             low, high = (middle, high) if middle * spread(middle) < distance else (low, middle)
-        return 2 * NormalDist().cdf(-(low + high) / 2)
+        return _two_sided((low + high) / 2)
+
+
+def _two_sided(z: float) -> float:
+    """Return the probability that a normal number is more than z standard errors from its mean."""
+    return math.erfc(z / math.sqrt(2))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
