@@ -197,6 +197,37 @@ def test_large_domains_are_audited_by_parts() -> None:
         assert rule[1].violated == is_violated
 
 
+@pytest.mark.parametrize("epsilon", [0, "1/2", 1, "ln 3", 2, 3])
+def test_one_level_for_all_values_is_audited_by_parts(epsilon: Any) -> None:
+    """The audit without a list of values agrees with the one that lists them."""
+    policy = sf.Uniform(PEOPLE, epsilon)
+    for mechanism in (singles(), pairs()):
+        report, worst = mechanism._tightest_uniform(policy)
+        columns = [[mechanism.probability(y, x) for x in range(len(PEOPLE))] for y in mechanism.reports()]
+        expected = max((policy.worst(column) for column in columns), key=lambda rule: rule.rank)
+        assert (worst.violated, worst.left / worst.right) == (expected.violated, expected.left / expected.right)
+        assert worst.names is not None
+        first, second = (mechanism.probability(report, PEOPLE.index(name)) for name in worst.names)
+        assert first / second == worst.left / worst.right
+
+
+@pytest.mark.slow
+def test_a_billion_combinations_need_no_list() -> None:
+    """Plans, tables and audits take the attributes of each part only."""
+    questions = {f"q{number}": R(5) for number in range(13)}
+    questionnaire = sf.Questionnaire(questions, 2)
+    mechanism = questionnaire.plan(1000, question=sf.Marginals(2))["sample pairs evenly"].mechanism
+    assert len(mechanism.domain) == 5**13
+    assert sf.audit(mechanism, questionnaire.policy).holds
+    assert not sf.audit(mechanism, sf.Uniform(mechanism.domain, "1.9")).holds
+    rows = dict.fromkeys(questions, [0, 1, 2, 3, 4] * 20)
+    estimate = sf.estimate(mechanism, sf.aggregate(mechanism, sf.privatize(mechanism, rows, sf.InsecureSeeded(1))))
+    tables = estimate.marginals(tables=[("q0", "q12")])
+    low, high = tables.interval()
+    assert tables.values.sum() == pytest.approx(1)
+    assert ((low <= np.clip(tables.values, 0, 1)) & (np.clip(tables.values, 0, 1) <= high)).all()
+
+
 def test_the_policy_of_a_part_has_the_smallest_levels() -> None:
     matrix = [[0 if x == y else (x * 7 + y * 3) % 5 + 1 for y in range(12)] for x in range(12)]
     policy = sf.Pairwise(PEOPLE, matrix)

@@ -203,7 +203,8 @@ class Strategy:
             The strategy.
         """
         size = len(question.domain)
-        one = errors_by_table(way.mechanism, question, np.full(size, 1 / size))
+        # A constant array without memory: there may be more combinations of answers than memory holds.
+        one = errors_by_table(way.mechanism, question, np.broadcast_to(np.float64(1 / size), (size,)))
         risks = {name: error / n for name, error in one.items()}
         bits = way.mechanism.bits
         return cls(way.name, sum(risks.values()), risks, way.weights, way.mechanisms, way.mechanism, bits)

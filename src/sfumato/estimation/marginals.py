@@ -87,18 +87,20 @@ def marginal_of_counts(
 
     @functools.cache
     def inside() -> Floats:
-        return marginal.second_moments_inside(cell_positions(shape, axes))
+        return marginal.second_moments_inside(shape, axes)
 
     cells, observed = marginal.frequencies(fractions), marginal.observed_variances(fractions)
     variances = observed if p is None else marginal.variances(p)
     # A fitted distribution has a little mass in all cells, so only the reports show which of them no report counts for.
     silent = observed + cells**2 < _SILENT
+    cells = np.where(silent, 0.0, cells)
 
     def covariance() -> Floats:
         return marginal.observed_covariance(fractions) if p is None else marginal.covariance(p)
 
     def expected() -> float:
-        return marginal.squared_error(np.full(estimator.size, 1 / estimator.size)) / marginal.size
+        uniform = np.broadcast_to(np.float64(1 / estimator.size), (estimator.size,))  # takes no memory
+        return marginal.squared_error(uniform) / marginal.size
 
     shares = project_to_simplex(cells) if p is None else marginal_sums(p, shape, axes)
     tested = _at_least(variances, shares, inside, n)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato._core import Floats, Integers, project_to_simplex
+from sfumato._core import Floats, project_to_simplex
 from sfumato.mechanisms.estimators.base import Estimator, HistogramEstimator
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
 from sfumato.mechanisms.estimators.likelihood import Fit, fit_bit_counts
@@ -162,7 +162,7 @@ class _InclusionMarginal(SummedMarginal):
     def covariance(self, p: Floats) -> Floats:
         return self._inclusion.covariance_of_cells(self.summed(p), self._each)
 
-    def second_moments_inside(self, cells: Integers) -> Floats:  # noqa: ARG002
+    def second_moments_inside(self, shape: Sequence[int], axes: Sequence[int]) -> Floats:  # noqa: ARG002
         return self._inclusion.variances_of_cells(np.ones(self.size), self._each) + 1.0
 
     def _observed(self, fractions: Floats) -> Floats:

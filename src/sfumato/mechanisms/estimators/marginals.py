@@ -148,19 +148,22 @@ class MarginalEstimator(ABC):
             As for :meth:`covariance`.
         """
 
-    def second_moments_inside(self, cells: Integers) -> Floats:
+    def second_moments_inside(self, shape: Sequence[int], axes: Sequence[int]) -> Floats:
         """Return the mean squared score of each cell for people in the cell, whose values are equally frequent.
 
         Parameters
         ----------
-        cells
-            The number of the cell of every value of the whole domain, in domain order.
+        shape
+            The number of values of each attribute of the whole domain.
+        axes
+            The attributes of the marginal.
 
         Returns
         -------
         ndarray
             One mean per cell, at least 1, because the mean score of people in the cell is 1.
         """
+        cells = _cells(shape, axes)
         inside = ((cells == cell) / np.count_nonzero(cells == cell) for cell in range(self.size))
         return np.array([self.variances(p)[cell] + 1.0 for cell, p in enumerate(inside)])
 
@@ -230,7 +233,8 @@ class ScoreMarginal(HistogramMarginal):
     def squares(self, law: Floats) -> Floats:
         return np.asarray(self._scores**2 @ law)
 
-    def second_moments_inside(self, cells: Integers) -> Floats:
+    def second_moments_inside(self, shape: Sequence[int], axes: Sequence[int]) -> Floats:
+        cells = _cells(shape, axes)
         inside = ((cells == cell) / np.count_nonzero(cells == cell) for cell in range(self.size))
         return np.array([scores**2 @ self._law(p) for scores, p in zip(self._scores, inside, strict=True)])
 
@@ -361,8 +365,13 @@ def kronecker(arrays: Iterable[Floats]) -> Floats:
 
 
 def kept_axes(array: Floats, shape: Sequence[int], axes: Sequence[int]) -> Floats:
-    """Return an array in row-major order, summed over all axes but some, which are in ascending order."""
+    """Return an array in row-major order, summed over all axes but some, which are in ascending order.
+
+    A constant array from ``np.broadcast_to`` takes no time and memory, however many values there are.
+    """
     others = tuple(axis for axis in range(len(shape)) if axis not in axes)
+    if array.strides == (0,) and array.size:
+        return np.full(math.prod(shape[axis] for axis in axes), array[0] * math.prod(shape[axis] for axis in others))
     return np.asarray(array.reshape(shape).sum(axis=others).reshape(-1))
 
 

@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sfumato._core import Floats, Integers, quantity
+from sfumato._core import Floats, quantity
 from sfumato.errors import Description, LimitExceeded
 from sfumato.mechanisms.base import LARGEST_MATRIX, Mechanism
 from sfumato.mechanisms.estimators.base import Estimator, HistogramEstimator
@@ -338,9 +338,7 @@ class _SampledMarginal(HistogramMarginal):
             table = table + self._expanded(table_of_part, shared) * spread
         return self._ordered(table)
 
-    def second_moments_inside(self, cells: Integers) -> Floats:
-        counts = np.bincount(cells, minlength=self.size)
-        laws = np.stack([self.law((cells == cell) / counts[cell]) for cell in range(self.size)])
+    def second_moments_inside(self, shape: Sequence[int], axes: Sequence[int]) -> Floats:  # noqa: ARG002
         base = 1 / self.size
         moments = np.full(self.size, base**2)
         for number, shared, scores in self._scores:
@@ -348,9 +346,21 @@ class _SampledMarginal(HistogramMarginal):
             places = self._ordered(self._expanded(np.arange(len(scores), dtype=np.float64) * spread, shared)).astype(
                 np.intp
             )
-            of_cell, of_part = scores[places] / spread, laws[:, self._estimator.parts[number].reports]
+            of_cell, of_part = scores[places] / spread, self._laws_inside(number, shared)[places]
             moments += np.sum((of_cell**2 + 2 * base * of_cell) * of_part, axis=1)
         return moments
+
+    def _laws_inside(self, number: int, shared: Axes) -> Floats:
+        """Return the law of a part's reports for people in each cell of some attributes, equally frequent there."""
+        part = self._estimator.parts[number]
+        inner = part.inner(shared)
+        sizes = [part.sizes[place] for place in inner]
+        others = tuple(place for place in range(len(part.sizes)) if place not in inner)
+        rows = []
+        for indicator in np.eye(math.prod(sizes)):
+            table = np.broadcast_to(np.expand_dims(indicator.reshape(sizes), others), part.sizes)
+            rows.append(part.probability * part.estimator.expected_counts((table / table.sum()).reshape(-1)))
+        return np.stack(rows)
 
     def products(self, law: Floats) -> Floats:
         base = 1 / self.size

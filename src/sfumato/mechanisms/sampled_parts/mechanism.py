@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from sfumato.mechanisms.part_documents import part_documents, read_parts
 from sfumato.mechanisms.product.mechanism import ProductMechanism
 from sfumato.mechanisms.sampled_parts.restriction import policy_of_part
 from sfumato.mechanisms.tightest import tightest_report
-from sfumato.policy import UNCONSTRAINED, PairwisePolicy, Policy, Product, TightestConstraint
+from sfumato.policy import LARGEST_DENSE, UNCONSTRAINED, PairwisePolicy, Policy, Product, TightestConstraint, Uniform
 
 __all__ = ["SampledParts"]
 
@@ -273,6 +273,8 @@ class SampledParts(Mechanism):
         return self.probabilities[number] * self.parts[number].probability(y, self.projected(x, number))
 
     def tightest(self, policy: Policy) -> tuple[int, TightestConstraint] | None:
+        if isinstance(policy, Uniform) and len(self.domain) > LARGEST_DENSE:
+            return self._tightest_uniform(policy)
         if not isinstance(policy, Product):
             return None
         names, worst = list(policy.policies), (0, UNCONSTRAINED)
@@ -285,6 +287,32 @@ class SampledParts(Mechanism):
             for candidate in candidates:
                 if worst[1].names is None or candidate[1].rank > worst[1].rank:
                     worst = candidate
+        return worst
+
+    def _tightest_uniform(self, policy: Uniform) -> tuple[int, TightestConstraint]:
+        """Return the tightest rule of one level for all values, without a list of values.
+
+        A report of a part is as likely for all values that agree in the part. Two different values therefore come as
+        close to the level as two different combinations of the part do, or they are equally likely.
+        """
+        worst: tuple[int, TightestConstraint] = 0, UNCONSTRAINED
+        for number, (axes, part) in enumerate(zip(self.axes, self.parts, strict=True)):
+            of_part = Uniform(Domain.range(len(part.domain)), policy.epsilon)
+            report, rule = tightest_report(part, of_part)
+            if rule.names is None:  # the part has one value; all values of the domain are equally likely
+                continue
+            labels = []
+            for place in rule.names:
+                places = [0] * len(self.domain.shape)
+                sizes = [self.domain.shape[axis] for axis in axes]
+                for axis, digit in zip(axes, np.unravel_index(cast("int", place), sizes), strict=True):
+                    places[axis] = int(digit)
+                labels.append(self.domain.label(int(np.ravel_multi_index(places, self.domain.shape))))
+            share = self.probabilities[number]
+            sides = (share * rule.left, share * rule.right)
+            lifted = TightestConstraint.of(*sides, rule.epsilon, (labels[0], labels[1]))
+            if worst[1].names is None or lifted.rank > worst[1].rank:
+                worst = self.offsets[number] + report, lifted
         return worst
 
     def _lifted(
