@@ -4,13 +4,14 @@
 
 The rows have a person and one of four answers, or a number that few others share. The files take turns. The table shows
 the median of three rounds, and the ratio to Parquet in the same rounds. "read" is the time to read and encode the
-column, "privatize" the time of the whole command in a new process. The last line reads a tenth of the rows with
-Python's `csv` module.
+column, "privatize" the time of the whole command in a new process, and "processor" its processor time, which other
+programs on the same cores change less. The last line reads a tenth of the rows with Python's `csv` module.
 """
 
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import shutil
 import statistics
@@ -40,25 +41,27 @@ from sfumato.mechanisms import mechanism_from_spec
 from sfumato._core import delimited
 if arrow == "no":
     delimited._arrow_parser = lambda: None
-start = time.perf_counter()
+start, used = time.perf_counter(), time.process_time()
 if reports:
     assert main(["privatize", mechanism, path, "--column", column, "-o", reports]) == 0
 else:
     domain = mechanism_from_spec(json.loads(Path(mechanism).read_text())).domain
     for piece in read_indices(path, column, domain=domain):
         pass
-seconds = time.perf_counter() - start
+seconds, used = time.perf_counter() - start, time.process_time() - used
 peak = 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])  # not inherited
-print(json.dumps([seconds, peak]))
+print(json.dumps([seconds, used, peak]))
 """
 
 
-def measure(path: Path, column: str, mechanism: Path, reports: Path | None, *, arrow: bool = True) -> tuple[float, int]:
-    """Return the seconds and the peak memory of a new process."""
+def measure(
+    path: Path, column: str, mechanism: Path, reports: Path | None, *, arrow: bool = True
+) -> tuple[float, float, int]:
+    """Return the seconds, the processor seconds and the peak memory of a new process."""
     arguments = [str(path), column, str(mechanism), str(reports or ""), "yes" if arrow else "no"]
     done = subprocess.run([sys.executable, "-c", _PROCESS, *arguments], capture_output=True, text=True, check=True)
-    seconds, peak = json.loads(done.stdout.splitlines()[-1])
-    return seconds, peak
+    seconds, used, peak = json.loads(done.stdout.splitlines()[-1])
+    return seconds, used, peak
 
 
 def write_files(folder: Path, rows: int) -> list[tuple[str, Path, str, str]]:
@@ -99,25 +102,26 @@ def main(rows: int = ROWS) -> None:
             mechanism = sf.mechanisms.RandomizedResponse(domains[column], 1)
             spec.write_text(mechanism.to_json(), encoding="utf-8")
         measure(files[0][1], "answer", specs["answer"], reports)  # compile the kernel
-        read: dict[str, list[tuple[float, int]]] = {label: [] for label, *_ in files}
-        whole: dict[str, list[tuple[float, int]]] = {label: [] for label, *_ in files}
+        read: dict[str, list[tuple[float, float, int]]] = {label: [] for label, *_ in files}
+        whole: dict[str, list[tuple[float, float, int]]] = {label: [] for label, *_ in files}
         for _ in range(ROUNDS):
             for label, path, column, _ in files:
                 read[label].append(measure(path, column, specs[column], None))
                 whole[label].append(measure(path, column, specs[column], reports))
         print(f"{rows:,} rows with two columns, one of which is read; {ROUNDS} rounds, each file in turn")
-        print(f"  {'file':16} {'size':>8} {'read':>8} {'ratio':>6} {'privatize':>10} {'ratio':>6} {'peak memory':>12}")
+        titles = ("size", "read", "ratio", "processor", "ratio", "privatize", "ratio", "processor", "ratio", "memory")
+        print(f"  {'file':16}" + "".join(f"{title:>10}" for title in titles))
         for label, path, _, baseline in files:
-            cells = []
-            for runs in (read, whole):
-                seconds = statistics.median(one for one, _ in runs[label])
-                ratio = statistics.median(a / b for (a, _), (b, _) in zip(runs[label], runs[baseline], strict=True))
-                cells.append(f"{seconds:7.2f}s {ratio:6.2f}")
-            peak = max(memory for _, memory in whole[label])
-            print(f"  {label:16} {path.stat().st_size / 1e6:5.0f} MB {cells[0]}   {cells[1]} {peak / 1e6:9.0f} MB")
+            cells = [f"{path.stat().st_size / 1e6:.0f} MB"]
+            for runs, kind in itertools.product((read, whole), (0, 1)):
+                seconds = statistics.median(run[kind] for run in runs[label])
+                pairs = zip(runs[label], runs[baseline], strict=True)
+                cells += [f"{seconds:.2f} s", f"{statistics.median(a[kind] / b[kind] for a, b in pairs):.2f}"]
+            cells.append(f"{max(peak for _, _, peak in whole[label]) / 1e6:.0f} MB")
+            print(f"  {label:16}" + "".join(f"{cell:>10}" for cell in cells))
         (folder / "tenth").mkdir()
         path = write_files(folder / "tenth", rows // 10)[1][1]
-        seconds, _ = measure(path, "answer", specs["answer"], None, arrow=False)
+        seconds, *_ = measure(path, "answer", specs["answer"], None, arrow=False)
         print(f"  CSV without pyarrow: {seconds:.2f} s to read {rows // 10:,} rows")
 
 

@@ -18,7 +18,7 @@ from sfumato.domain import At, Coded, Numbers, frame_columns, is_missing, librar
 from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms import Mechanism
 
-__all__ = ["GroupTally", "Grouping", "aggregate_groups", "count_groups"]
+__all__ = ["GroupTally", "Grouping", "aggregate_groups", "count_groups", "row_of_file"]
 
 _FUNCTION = "aggregate_groups"
 #: Names of the column of groups and of the column of weights if they have none.
@@ -131,7 +131,7 @@ class Grouping:
         return groups, codes.astype(np.int64)
 
     def _codes(self, name: str, column: Any, subject: str, first_row: int | None) -> tuple[list[Any], Integers]:
-        row_name = None if first_row is None else functools.partial(_row_of_file, first_row, name)
+        row_name = None if first_row is None else functools.partial(row_of_file, first_row, name)
         if name != self.weight:
             return _codes(column, subject, self.missing, row_name)
         weights, codes = np.unique(read_weights(column, At(subject, "the weight"), row_name), return_inverse=True)
@@ -205,7 +205,7 @@ def _have_one_index(reports: Any, by: Any) -> bool:
     return not hasattr(reports, "index") or not hasattr(by, "index") or bool(reports.index.equals(by.index))
 
 
-def _row_of_file(first_row: int, name: str, row: int) -> str:
+def row_of_file(first_row: int, name: str, row: int) -> str:
     """Return how messages name a cell of a file."""
     return f"row {first_row + row}, column {name!r}"
 

@@ -18,7 +18,16 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import import_pyarrow
-from sfumato.collecting import ARROW, PARQUET, Source, open_columns, read_weights, write_report_rows, write_reports
+from sfumato.collecting import (
+    ARROW,
+    PARQUET,
+    Source,
+    open_columns,
+    read_weights,
+    row_of_file,
+    write_report_rows,
+    write_reports,
+)
 from sfumato.device import check_present, privatize_indices
 from sfumato.domain import At, Label
 from sfumato.errors import InvalidInput
@@ -96,17 +105,12 @@ class _Request:
         """Return the public columns of a batch; raise InvalidInput if a cell is missing or a weight is invalid."""
         columns = {}
         for name in self.public:
-            row_name = functools.partial(_cell_name, first_row, name)
+            row_name = functools.partial(row_of_file, first_row, name)
             columns[name] = batch.column(name)
             check_present(columns[name], shown, row_name)
             if name == self.weight:
                 columns[name] = read_weights(columns[name], At(shown, "the weight"), row_name)
         return columns
-
-
-def _cell_name(first_row: int, name: str, row: int) -> str:
-    """Return how messages name a cell."""
-    return f"row {first_row + row}, column {name!r}"
 
 
 def privatize(
