@@ -89,11 +89,14 @@ def marginal_of_counts(
     def inside() -> Floats:
         return marginal.second_moments_inside(shape, axes)
 
-    cells, observed = marginal.frequencies(fractions), marginal.observed_variances(fractions)
-    variances = observed if p is None else marginal.variances(p)
-    # A fitted distribution has a little mass in all cells, so only the reports show which of them no report counts for.
-    silent = observed + cells**2 < _SILENT
-    cells = np.where(silent, 0.0, cells)
+    cells = marginal.frequencies(fractions)
+    variances = marginal.observed_variances(fractions) if p is None else marginal.variances(p)
+    shares = project_to_simplex(cells) if p is None else marginal_sums(p, shape, axes)
+    silent = np.zeros(len(cells), np.bool_)
+    if p is not None and (shares * n < _ONE_HALF).any():
+        # A fitted distribution has a little mass in all cells, so only the reports show which of them none counts for.
+        silent = marginal.observed_variances(fractions) + cells**2 < _SILENT
+        cells = np.where(silent, 0.0, cells)
 
     def covariance() -> Floats:
         return marginal.observed_covariance(fractions) if p is None else marginal.covariance(p)
@@ -102,7 +105,6 @@ def marginal_of_counts(
         uniform = np.broadcast_to(np.float64(1 / estimator.size), (estimator.size,))  # takes no memory
         return marginal.squared_error(uniform) / marginal.size
 
-    shares = project_to_simplex(cells) if p is None else marginal_sums(p, shape, axes)
     tested = _at_least(variances, shares, inside, n)
     least = _at_least(variances, shares, inside, n, silent) if silent.any() else tested
     return MarginalValues(cells, shares, least, tested, inside, covariance, expected)
