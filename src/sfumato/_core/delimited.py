@@ -430,13 +430,19 @@ def _quotes_are_regular(data: bytes, quotes: Any, delimiter: int) -> bool:
         return False
     content = np.frombuffer(data, np.uint8)
     opening, closing = quotes[::2], quotes[1::2]
-    before = np.where(opening > 0, content[opening - 1], _LF)
-    after = np.where(closing + 1 < len(content), content[np.minimum(closing + 1, len(content) - 1)], _LF)
+    before = content.take(opening - 1, mode="wrap")
+    after = content.take(closing + 1, mode="clip")
+    if len(quotes) and opening[0] == 0:
+        before[0] = _LF
+    if len(quotes) and closing[-1] + 1 == len(content):
+        after[-1] = _LF
     neighbour = np.zeros(256, dtype=bool)
     neighbour[[delimiter, _LF, _CR, _QUOTE]] = True
-    if not (neighbour[before].all() and neighbour[after].all()):
+    if not (neighbour.take(before).all() and neighbour.take(after).all()):
         return False
-    starts, ends = opening[before != _QUOTE], closing[after != _QUOTE]
+    doubled, ended = before == _QUOTE, after == _QUOTE
+    starts = opening[~doubled] if doubled.any() else opening
+    ends = closing[~ended] if ended.any() else closing
     return len(starts) == len(ends) and bool((ends - starts <= _LONGEST_CELL).all())
 
 
