@@ -352,10 +352,10 @@ class Mechanism(ABC):
         return None
 
     def symmetry_classes(self) -> npt.NDArray[np.int64]:
-        """Return a class per value, so that exchanging two values of one class only renames the reports.
+        """Return a class per value, so that the output distributions of two different values depend on their classes.
 
-        Statements about pairs of values then depend only on the classes of the two values. Override this method if the
-        mechanism has such a symmetry.
+        They depend on nothing else, up to a renaming of the reports. This also holds together with the likelihood
+        ``least`` of :meth:`report_groups`. Override this method if the mechanism has such a symmetry.
 
         Returns
         -------

@@ -11,7 +11,6 @@ import functools
 import itertools
 import math
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -163,7 +162,15 @@ class MixtureMechanism(TwoLevelMechanism):
                 f"than the limit of {_MOST_LISTED:,} that are listed to compare pairs of values. Use a mechanism with "
                 "fewer outputs, or SubsetSelection."
             )
-        return Counter(tuple(self.in_set(report, x) for x in values) for report in range(self.outputs))
+        members = self.members(values)
+        codes = np.bincount(np.left_shift(1, np.arange(len(values))) @ members, minlength=1 << len(values))
+        patterns = ((tuple(bool(code >> i & 1) for i in range(len(values))), code) for code in range(1 << len(values)))
+        return {pattern: int(codes[code]) for pattern, code in patterns if codes[code]}
+
+    def members(self, values: Sequence[int]) -> npt.NDArray[np.bool_]:
+        """Return whether the set of each output contains each of these values, with one row per value."""
+        rows = [[self.in_set(report, int(x)) for report in range(self.outputs)] for x in values]
+        return np.array(rows, bool).reshape(len(values), self.outputs)
 
     def report_groups(self, values: Sequence[int], others: Sequence[int] | None = None) -> list[ReportGroup]:  # noqa: ARG002
         # The low likelihood bounds those of all values, whichever values the other people may have.
@@ -181,9 +188,7 @@ class MixtureMechanism(TwoLevelMechanism):
                 f"{quantity(len(values), 'value')}: values times outputs may be at most {_MOST_MEMBERSHIPS:,}. Use a "
                 "mechanism with fewer outputs, or SubsetSelection."
             )
-        members = np.array(
-            [[self.in_set(report, int(x)) for report in range(self.outputs)] for x in values], np.float64
-        )
+        members = self.members(values.tolist()).astype(np.float64)
         return (members @ members.T).astype(np.int64)
 
     def empty_outputs(self) -> int:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from sfumato._core import Floats, Integers
 from sfumato.mechanisms.cyclic.designs import DifferenceFamily
 
-__all__ = ["gather", "gather_exactly", "is_balanced", "rounding_bound", "spread", "spread_exactly"]
+__all__ = ["difference_counts", "gather", "gather_exactly", "is_balanced", "rounding_bound", "spread", "spread_exactly"]
 
 #: Maximum number of additions that are done one by one, without a transform.
 _FEW_ADDITIONS = 2**16
@@ -178,5 +178,10 @@ def _rounded(
 @functools.lru_cache(maxsize=256)
 def is_balanced(design: DifferenceFamily) -> bool:
     """Return whether every nonzero residue is equally often a difference within a base block, by exact counting."""
-    differences = _rounded(gather, design, _indicators(design, 0, design.blocks).ravel())
+    differences = difference_counts(design)
     return bool((differences[1:] == differences[-1]).all())
+
+
+def difference_counts(design: DifferenceFamily) -> Integers:
+    """Return how often every residue is a difference of two elements of a base block, by exact counting."""
+    return _rounded(gather, design, _indicators(design, 0, design.blocks).ravel())

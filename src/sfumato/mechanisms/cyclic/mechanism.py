@@ -17,7 +17,7 @@ from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import SURROGATE_VALUES, Finished, read_epsilon
 from sfumato.mechanisms.candidates import most_outputs
 from sfumato.mechanisms.cyclic.choice import best_design
-from sfumato.mechanisms.cyclic.correlation import is_balanced, spread_exactly
+from sfumato.mechanisms.cyclic.correlation import difference_counts, is_balanced, spread_exactly
 from sfumato.mechanisms.cyclic.designs import (
     DifferenceFamily,
     design_from_document,
@@ -205,6 +205,19 @@ class CyclicDesign(MixtureMechanism):
         is_element = np.zeros((self.design.blocks, self.design.modulus), dtype=bool)
         np.put_along_axis(is_element, self.design.elements, True, axis=1)
         return is_element
+
+    def members(self, values: Sequence[int]) -> npt.NDArray[np.bool_]:
+        shifts = (np.arange(self.design.modulus) - np.asarray(values, np.int64)[:, None]) % self.design.modulus
+        return np.moveaxis(self._is_element[:, shifts], 1, 0).reshape(len(values), self.outputs)
+
+    def symmetry_classes(self) -> Integers:
+        # Two values are in λ(x - x') sets together, which is counted and not taken from the proof.
+        size = len(self.domain)
+        return np.zeros(size, np.int64) if is_balanced(self.design) else np.arange(size)
+
+    def pair_kinds(self, values: npt.NDArray[np.intp]) -> Integers:
+        differences: Integers = (values[:, None] - values) % self.design.modulus
+        return np.asarray(difference_counts(self.design)[differences])
 
     def empty_outputs(self) -> int:
         return int((self._members == 0).sum())

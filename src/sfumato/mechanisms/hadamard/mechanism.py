@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Epsilon, EpsilonLike, checked_integer
+from sfumato._core import Epsilon, EpsilonLike, Integers, checked_integer
 from sfumato.domain import Domain, checked_domain
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Finished, read_epsilon
@@ -143,6 +143,20 @@ class HadamardResponse(MixtureMechanism):
         true_block, row = self.block_and_row(x)
         block, column = divmod(report, self.block_size)
         return block == true_block and (row & column).bit_count() % 2 == 0
+
+    def members(self, values: Sequence[int]) -> npt.NDArray[np.bool_]:
+        x = np.asarray(values, np.int64)[:, None]
+        report = np.arange(self.outputs)
+        overlap = np.bitwise_count((x % (self.block_size - 1) + 1) & (report % self.block_size))
+        return np.asarray((x // (self.block_size - 1) == report // self.block_size) & (overlap % 2 == 0))
+
+    def symmetry_classes(self) -> Integers:
+        # Two rows of one block are in a quarter of its columns together, and values of different blocks in none.
+        return np.arange(len(self.domain)) // (self.block_size - 1)
+
+    def pair_kinds(self, values: npt.NDArray[np.intp]) -> Integers:
+        block = self.symmetry_classes()[values]
+        return np.asarray(block[:, None] == block, dtype=np.int64)
 
     def empty_outputs(self) -> int:
         # The set of a column in a block with s values is empty if every row 1 … s has odd overlap with the column. Row

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sfumato._core import EpsilonLike, Integers, checked_integer
 from sfumato.domain import Domain, checked_domain
@@ -145,6 +146,22 @@ class LocalHashing(MixtureMechanism):
     def in_set(self, report: int, x: int) -> bool:
         hash_function, bucket = divmod(report, self.buckets)
         return self.bucket(hash_function, x) == bucket
+
+    def members(self, values: Sequence[int]) -> npt.NDArray[np.bool_]:
+        functions, rest = np.arange(self.hashes), np.asarray(values, np.int64)[:, None]
+        total = np.zeros((len(values), self.hashes), np.int64)
+        for _ in range(self.digits):
+            total += functions % self.buckets * (rest % self.buckets)
+            functions, rest = functions // self.buckets, rest // self.buckets
+        bucket = total[:, :, None] % self.buckets
+        return np.asarray(bucket == np.arange(self.buckets)).reshape(len(values), self.outputs)
+
+    def symmetry_classes(self) -> Integers:
+        # Two different values are in one bucket under exactly a fraction 1/g of the hash functions.
+        return np.zeros(len(self.domain), np.int64)
+
+    def pair_kinds(self, values: npt.NDArray[np.intp]) -> Integers:
+        return np.zeros((len(values), len(values)), np.int64)
 
     def separating(self, x: int, other: int) -> int:
         # The hash function that reads the lowest digit in which the two values differ.

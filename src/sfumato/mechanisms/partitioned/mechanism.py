@@ -214,11 +214,14 @@ class PartitionedMechanism(Mechanism):
 
     def _groups_of_mixture(self, part: MixtureMechanism, values: Sequence[int]) -> Iterator[ReportGroup]:
         """Yield the groups of a part's reports, for values of the part."""
-        protected = [x for x in values if self.number_of[x] != OUTSIDE]
-        for group in part.report_groups([int(self.number_of[x]) for x in protected]):
+        # All sensitive values have one number in a part whose sets contain all of them.
+        last = len(part.domain) - 1
+        number = {x: min(int(self.number_of[x]), last) for x in values if self.number_of[x] != OUTSIDE}
+        numbers = list(dict.fromkeys(number.values()))
+        for group in part.report_groups(numbers):
             # An unprotected value has the low likelihood, which is the least, for all reports of its part.
-            likelihoods = dict.fromkeys(values, group.least) | dict(zip(protected, group.probabilities, strict=True))
-            yield ReportGroup(tuple(likelihoods.values()), group.least)
+            of_number = dict(zip(numbers, group.probabilities, strict=True))
+            yield ReportGroup(tuple(of_number[number[x]] if x in number else group.least for x in values), group.least)
 
     def _revealing_groups(self, values: Sequence[int]) -> Iterator[ReportGroup]:
         """Yield the reports that reveal an unprotected value."""
