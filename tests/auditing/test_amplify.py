@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterable
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato._core import ZERO, Epsilon, OutputGroup, merged_groups
-from sfumato.auditing.shuffling import amplifying, pairs as pair_module
+from sfumato._core import ZERO, Epsilon, OutputGroup, hockey_stick, merged_groups
+from sfumato.auditing.shuffling import amplifying, bounds, pairs as pair_module
 from sfumato.errors import InvalidInput, PolicyViolated, UnknownLabel
 from sfumato.mechanisms import (
     BinaryOptimal,
@@ -19,6 +21,7 @@ from sfumato.mechanisms import (
     Channel,
     HadamardResponse,
     HighLowMixedSubsets,
+    LocalHashing,
     Mechanism,
     MemoizedMechanism,
     RandomizedResponse,
@@ -27,6 +30,7 @@ from sfumato.mechanisms import (
     UnaryEncoding,
     UtilityOptimizedRR,
 )
+from sfumato.mechanisms.registry import all_families
 from sfumato.policy import PairwisePolicy
 from support.shuffles import divergence, histogram_law, ratios, shuffled_laws
 
@@ -286,42 +290,145 @@ def test_minimum_counts_that_leave_no_room_for_a_pair_have_no_lower_bound() -> N
     assert result[2, 3].lower is None
 
 
-def test_large_symmetric_mechanisms_use_their_structure() -> None:
-    # The same levels as from the complete law, which is listed if it is small.
-    for mechanism, policy in (
-        (HadamardResponse(sf.Domain.range(6), 2), sf.Uniform(sf.Domain.range(6), 2)),
-        (SubsetSelection(sf.Domain.range(6), 1), sf.Uniform(sf.Domain.range(6), 1)),
-        (UnaryEncoding(sf.Domain.range(5), 2, optimized=True), sf.Uniform(sf.Domain.range(5), 2)),
-        (HighLowMixedSubsets(sf.Domain.range(6), range(4), 2), sf.HighLow(sf.Domain.range(6), range(4), 2)),
-        (UtilityOptimizedRR(sf.Domain.range(5), range(3), 2), sf.HighLow(sf.Domain.range(5), range(3), 2)),
-    ):
-        listed = pair_module.Laws(mechanism)
-        assert not listed.is_structured
-        structured = pair_module.Laws(mechanism)
-        structured.is_structured = True
-        for x in range(3):
-            for other in range(len(mechanism.domain)):
-                if other != x:
-                    exact, short = (laws.against_all(x, other) for laws in (listed, structured))
-                    # A structured law may bound the least likelihood from below, where no value attains the bound.
-                    assert [(g.first, g.second) for g in _summed(exact)] == [
-                        (g.first, g.second) for g in _summed(short)
-                    ]
-                    assert sum(g.weight for g in short) <= sum(g.weight for g in exact)
-                    for crowd in range(len(mechanism.domain)):
-                        assert listed.against(x, other, crowd) == structured.against(x, other, crowd)
-        rules = policy
-        assert isinstance(rules, PairwisePolicy)
-        groups = amplifying._groups(rules)
+def _structured_examples() -> list[Mechanism]:
+    """Examples of all families that know their law in groups of reports."""
+    examples = [
+        mechanism
+        for family in all_families()
+        if (known := family.load_examples()) is not None
+        for epsilon in ("1", "3")
+        for mechanism in known.laws(epsilon)
+        if len(mechanism.domain) > 1 and mechanism.report_groups([0]) is not None
+    ]
+    # A second size that contains all sensitive values has a part over one value.
+    wide = HighLowMixedSubsets(sf.Domain.range(5), range(3), 1, sizes=(2, 3), weight=2**63)
+    return [*examples, wide, LocalHashing(sf.Domain.range(6), 2, buckets=3), HadamardResponse(sf.Domain.range(6), 4)]
+
+
+def test_structured_laws_equal_listed_laws() -> None:
+    # Structured laws, kinds and classes of pairs are used if a complete law is large.
+    names = set()
+    for mechanism in _structured_examples():
+        names.add(mechanism.name)
+        listed, structured = pair_module.Laws(mechanism), pair_module.Laws(mechanism)
+        listed.is_structured, structured.is_structured = False, True
+        size = min(len(mechanism.domain), 6)
+        kinds, classes = structured.kinds(np.arange(size)), structured.classes().tolist()
+        assert kinds is not None
+        of_kind: dict[object, object] = {}
+        for x, other in itertools.permutations(range(size), 2):
+            exact, short = (laws.against_all(x, other) for laws in (listed, structured))
+            # A structured law may bound the least likelihood from below, where no value attains the bound.
+            assert _without_weights(exact) == _without_weights(short)
+            least = _weights(exact)
+            assert all(weight <= least[ratio] for ratio, weight in _weights(short).items())
+            assert of_kind.setdefault(("kind", int(kinds[x, other])), short) == short
+            assert of_kind.setdefault((classes[x], classes[other]), short) == short
+            for crowd in range(size):
+                assert listed.against(x, other, crowd) == structured.against(x, other, crowd)
+    assert names >= {"cyclic-design", "hadamard-response", "block", "high-low-mixed-subsets", "unary-encoding"}
+
+
+@pytest.mark.parametrize("policy", [sf.Uniform(sf.Domain.range(6), 2), sf.HighLow(sf.Domain.range(6), range(4), 2)])
+def test_structured_laws_have_the_same_number_of_pairs(policy: PairwisePolicy) -> None:
+    for row in sf.plan(policy, 100, max_seconds=0):
+        if row.mechanism.report_groups([0]) is None:
+            continue
+        listed, structured = pair_module.Laws(row.mechanism), pair_module.Laws(row.mechanism)
+        listed.is_structured, structured.is_structured = False, True
+        groups = amplifying._groups(policy)
         counts = [
-            sum(p.pairs for p in pair_module.protected_pairs(laws, rules, groups)[0]) for laws in (listed, structured)
+            sum(p.pairs for p in pair_module.protected_pairs(laws, policy, groups)[0]) for laws in (listed, structured)
         ]
         assert counts[0] == counts[1]
 
 
-def _summed(groups: tuple[OutputGroup, ...]) -> list[OutputGroup]:
+def _without_weights(groups: tuple[OutputGroup, ...]) -> tuple[OutputGroup, ...]:
     """Groups merged by their ratio P/P' alone."""
-    return list(merged_groups([dataclasses.replace(g, weight=Fraction(0)) for g in groups]))
+    return merged_groups([dataclasses.replace(g, weight=Fraction(0)) for g in groups])
+
+
+def _weights(groups: tuple[OutputGroup, ...]) -> dict[Fraction, Fraction]:
+    """The total weight of the outputs of each share P/(P + P')."""
+    totals: dict[Fraction, Fraction] = {}
+    for group in groups:
+        if total := group.first + group.second:
+            share = group.first / total
+            totals[share] = totals.get(share, Fraction(0)) + group.weight
+    return totals
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["cyclic", "hadamard"])
+def test_short_reports_of_many_values_have_central_levels(name: str) -> None:
+    policy = sf.Uniform(sf.Domain.range(1000), 4)
+    result = sf.amplify(sf.design(policy, mechanism=name), policy, 100_000, "1e-6")
+    assert sum(row.pairs for row in result) == 1000 * 999
+    assert 0.07 < float(result.epsilon) < 0.09
+    assert float(result.epsilon) / float(result.lower) < 1.02
+
+
+def _random_table(seed: int) -> TableMechanism:
+    """A table of two or three values without symmetry, often with outputs that some values do not send."""
+    generator = np.random.default_rng(seed)
+    values, outputs = int(generator.integers(2, 4)), int(generator.integers(2, 4))
+    rows = []
+    for _ in range(values):
+        weights = generator.integers(0 if seed % 2 else 1, 10**6 if seed % 3 else 4, outputs).tolist()
+        weights[int(generator.integers(outputs))] += 1
+        row = [w * 2**62 // sum(weights) for w in weights]
+        row[row.index(max(row))] += 2**62 - sum(row)
+        rows.append(row)
+    return TableMechanism(sf.Domain.range(values), rows)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("seed", "listed"), [*((seed, True) for seed in range(40)), *((seed, False) for seed in range(6))]
+)
+def test_random_tables_are_between_the_bounds(monkeypatch: pytest.MonkeyPatch, seed: int, listed: bool) -> None:
+    if not listed:  # the method for many people
+        monkeypatch.setattr(hockey_stick, "_MOST_HISTOGRAMS", 0)
+    mechanism = _random_table(seed)
+    laws = mechanism.channel().rows
+    policy = sf.Pairwise(mechanism.domain, [[_level(row, other) for other in laws] for row in laws])
+    people = 2 + seed % 4
+    for delta in ("0.2", "0.01", "1e-5"):
+        result = sf.amplify(mechanism, policy, people, delta)
+        _check_between(mechanism, result, people, Fraction(delta))
+        for row in result:
+            assert row.lower is not None
+            assert row.lower <= row.epsilon <= row.local
+            # The bound comes from the stated data set alone.
+            others = [laws[mechanism.domain.index(row.crowd)]] * (people - 1)
+            first, second = (histogram_law([laws[mechanism.domain.index(x)], *others]) for x in (row.value, row.other))
+            assert row.lower == ZERO or divergence(first, second, ratios(row.lower)[1]) >= Fraction(delta)
+
+
+def test_no_mechanism_exceeds_the_bound_for_all_mechanisms_of_a_level() -> None:
+    # The blanket of randomized response over two values bounds that of every mechanism of the same level.
+    people, delta = 30, Fraction(1, 1000)
+    half = RandomizedResponse(TWO, 2)
+    generic = bounds.least_certified(pair_module.Laws(half).against_all(0, 1), people, delta, Epsilon(2))
+    for mechanism in (
+        RandomizedResponse(THREE, 2),
+        SubsetSelection(sf.Domain.range(5), 2, size=2),
+        HadamardResponse(sf.Domain.range(4), 2),
+        UnaryEncoding(THREE, 2, optimized=True),
+        sf.design(sf.Metric(sf.Domain.range(3), "absolute", 1), max_seconds=1),
+    ):
+        result = sf.amplify(mechanism, sf.Uniform(mechanism.domain, 2), people, delta)
+        assert result.epsilon <= generic
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("level", "people"), [(8, 10**4), (10, 10**4), (12, 10**6), (20, 10**6), (30, 10**4)])
+@pytest.mark.parametrize("values", [2, 3, 100])
+def test_bounds_are_close_where_the_crowd_is_nearly_too_small(level: int, people: int, values: int) -> None:
+    # About n·e^-ε others send the report that hides a value; the level falls where they are about ln 1/δ.
+    mechanism = RandomizedResponse(sf.Domain.range(values), level)
+    result = sf.amplify(mechanism, sf.Uniform(mechanism.domain, level), people, "1e-6", pairs=[(0, 1)])
+    assert float(result.epsilon) / float(result.lower) < 1.1
 
 
 def test_linked_reports_are_refused() -> None:

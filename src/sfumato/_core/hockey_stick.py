@@ -52,8 +52,10 @@ __all__ = [
     "upper_end",
 ]
 
-#: Standard deviation of the sum divided by that of the added normal variable, for upper and for lower bounds.
+#: Scale of the tilted sum divided by the standard deviation of the added normal variable, for upper and lower bounds.
 _UPPER_SHARPNESS, _LOWER_SHARPNESS = 32.0, 240.0
+#: Greatest scale, and distance of the tail that a lower bound gives up, in units of 1/c and of standard deviations.
+_MOST_SCALE, _LEAST_SHIFT = 5.0, 4.5
 #: The integrand is evaluated where the factor of the normal variable is above e^-38, about 10^-17.
 _CUT = math.sqrt(2 * 38.0)
 #: Maximum number of points of the rule; bounds the time, at the price of looser bounds in far tails.
@@ -62,8 +64,10 @@ _MOST_POINTS = 20_000
 _MOST_HISTOGRAMS = 3_000
 #: Working precision in bits, added to the length of n.
 _BITS = 128
-#: Exponents of the tilt that are tried: c times the standard deviation, from nearly none to far tails.
-_TILTS = np.geomspace(1e-3, 300.0, 240)
+#: Number of tilts c that are tried, and their range: c times the standard deviation, and times that of positive scores.
+_TILTS, _LEAST_TILT, _MOST_TILT = 300, 1e-3, 300.0
+#: Relative changes of c that are tried to bound the other terms of the rule, which are to be e^-10 of the result.
+_CHANGES, _SMALL = np.array([-3 / 4, -1 / 2, -1 / 4, -1 / 8, -1 / 16, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0]), 10.0
 #: Largest exponent of e in floats.
 _LARGEST_EXPONENT = 600.0
 #: Bounds are rounded up to 2^-16384, because the exact fraction of a far tail of many people would fill the memory.
@@ -102,12 +106,16 @@ class _Rule:
     shift: float
     step: float
     points: int
+    smaller: float
+    larger: float
 
 
-def _float_scores(groups: Sequence[OutputGroup], ratio: float) -> tuple[Floats, Floats, float]:
+def _float_scores(groups: Sequence[OutputGroup], epsilon: float) -> tuple[Floats, Floats, float]:
     """Return the values of V with their probabilities, and the divergence of outputs without weight, as floats."""
-    apart = sum(max(float(g.first) - ratio * float(g.second), 0.0) for g in groups if not g.weight)
-    hidden = [g for g in groups if g.weight]
+    ratio = math.exp(min(epsilon, _LARGEST_EXPONENT))
+    # A weight below the least float is rounded to zero.
+    apart = sum(max(float(g.first) - ratio * float(g.second), 0.0) for g in groups if not float(g.weight))
+    hidden = [g for g in groups if float(g.weight)]
     values = np.array([(float(g.first) - ratio * float(g.second)) / float(g.weight) for g in hidden])
     return values, np.array([float(g.weight) for g in hidden]), apart
 
@@ -121,17 +129,45 @@ def _log_moments(values: Floats, weights: Floats, people: int, tilts: Floats) ->
 
 
 def _rule(values: Floats, weights: Floats, people: int, sharpness: float, *, below: bool) -> _Rule:
-    """Choose the tilt that makes the integrand smallest, the smoothing, and a step with little aliasing."""
-    mean = float(values @ weights)
-    deviation = math.sqrt(people * max(float(values**2 @ weights) - mean**2, 1e-30 * float(np.abs(values).max()) ** 2))
-    tilts = _TILTS / deviation
-    tilt = float(tilts[np.argmin(_log_moments(values, weights, people, tilts) - 2 * np.log(tilts))])
-    spread = deviation / sharpness
-    shift = 4.5 * spread if below else 0.0
-    period = max((50 if below else 36) / tilt, 14 * deviation, 3 * tilt * deviation**2)
+    """Choose the tilt that makes the integrand smallest, the smoothing, and a step with little aliasing.
+
+    The scales are those of the tilted sum, in which scores far below zero are rare: they do not affect the result.
+    """
+    largest = float(np.abs(values).max())
+    square = max(float(values**2 @ weights) - float(values @ weights) ** 2, 1e-30 * largest**2)
+    deviation = math.sqrt(people * square)
+    gains = np.maximum(values, 0)
+    of_gains = math.sqrt(people * float(gains**2 @ weights)) or deviation
+    tilts = np.geomspace(_LEAST_TILT / max(deviation, largest), _MOST_TILT / min(of_gains, deviation), _TILTS)
+    log_moments = _log_moments(values, weights, people, tilts)
+    best = int(np.argmin(log_moments - 2 * np.log(tilts)))
+    tilt = float(tilts[best])
+    scale = max(_tilted_deviation(values, weights, people, tilt), 1 / tilt)
+    spread = min(scale, _MOST_SCALE / tilt, deviation) / sharpness
+    # The result is below E[e^(cS)]/(e·c) and n·E[(V)₊], and usually not far below.
+    log_result = float(log_moments[best]) - 1 - math.log(tilt) - math.log1p(scale * tilt)
+    if (mean := people * float(gains @ weights)) > 0:
+        log_result = min(log_result, math.log(mean))
+    # The tail E[(G - a)₊] of a lower bound, and the terms that are bounded by E[e^(θS)]/(eθ), are to be small.
+    tail = max(math.log(spread) - log_result + 5, 0.0)
+    shift = spread * max(_LEAST_SHIFT, math.sqrt(2 * tail)) if below else 0.0
+    thetas = tilt * (1 + _CHANGES)
+    logs = _log_moments(values, weights, people, thetas) - np.log(thetas) - 1 - log_result
+    periods = np.maximum(logs + (spread * thetas) ** 2 / 2 + _SMALL, 1.0) / np.abs(thetas - tilt)
+    smaller, larger = (int(np.argmin(np.where(side, periods, np.inf))) for side in (_CHANGES < 0, _CHANGES > 0))
     last = _CUT / spread
-    step = max(2 * math.pi / period, last / _MOST_POINTS)
-    return _Rule(tilt, spread, shift, step, math.ceil(last / step))
+    step = max(2 * math.pi / float(max(periods[smaller], periods[larger])), last / _MOST_POINTS)
+    return _Rule(tilt, spread, shift, step, math.ceil(last / step), float(thetas[smaller]), float(thetas[larger]))
+
+
+def _tilted_deviation(values: Floats, weights: Floats, people: int, tilt: float) -> float:
+    """Return the standard deviation of the sum under the law that is weighted by e^(cS)."""
+    nothing = max(1 - float(weights.sum()), 0.0)
+    values, weights = np.append(values, 0.0), np.append(weights, nothing)
+    exponents = np.where(weights > 0, tilt * values, -np.inf)
+    factors = np.exp(exponents - exponents.max()) * weights
+    factors /= factors.sum()
+    return math.sqrt(people * max(float(values**2 @ factors) - float(values @ factors) ** 2, 0.0))
 
 
 def _histograms(people: int, outputs: int) -> Integers | None:
@@ -153,7 +189,7 @@ def _all_histograms(people: int, outputs: int) -> Integers:
 
 def divergence_estimate(groups: Sequence[OutputGroup], people: int, epsilon: float) -> float:
     """Return the divergence in floating point, for a search; it is close to the upper bound but not certified."""
-    values, weights, apart = _float_scores(groups, math.exp(epsilon))
+    values, weights, apart = _float_scores(groups, epsilon)
     if not len(values) or values.max() <= 0:
         return apart
     histograms = _histograms(people, len(values))
@@ -220,10 +256,10 @@ def _divergence(groups: Sequence[OutputGroup], people: int, epsilon: Epsilon, *,
             weights.append(to_arb(group.weight))
         else:
             apart += score.max(zero)
-    rough, shares, _ = _float_scores(groups, math.exp(float(epsilon)))
-    # A sum of scores that are not positive has no positive part; zero bounds it from below in any case.
-    if not values or (below and rough.max() <= 0) or all(value <= 0 for value in values):
-        return apart
+    rough, shares, _ = _float_scores(groups, float(epsilon))
+    if not len(rough) or rough.max() <= 0:
+        # Scores that are not positive, or below the least float: (V_1 + … + V_n)₊ is at most the sum of the (V_i)₊.
+        return apart if below else apart + sum((v.max(zero) * w for v, w in zip(values, weights, strict=True)), zero)
     histograms = _histograms(people, len(values))
     if histograms is not None:
         return apart + _listed_positive_part(histograms, values, weights, people) / people
@@ -298,12 +334,11 @@ def _positive_part(
     beyond = moment_at(tilt) * (-half_square * last * last).exp() / (2 * half_square * last**3 * pi)
     if not below:
         return total + beyond
-    # Terms ξ > 0 and ξ < 0, by E[(X)₊] ≤ E[e^(θX)]/(eθ) with θ = c/2 and θ = 2c.
-    period = 2 * pi / step
-    e = flint.arb(1).exp()
-    decay = (-tilt * period / 2).exp()
-    aliases = moment_at(tilt / 2) * 2 / (e * tilt) * decay / (1 - decay)
-    aliases += moment_at(2 * tilt) / (2 * e * tilt) * decay**2 / (1 - decay**2)
+    # Terms ξ > 0 and ξ < 0, by E[(X)₊] ≤ E[e^(θX)]/(eθ) with θ below and above c.
+    aliases = flint.arb(0)
+    for theta in (flint.arb(rule.smaller), flint.arb(rule.larger)):
+        decay = (-abs(theta - tilt) * 2 * pi / step).exp()
+        aliases += moment_at(theta) / (theta * flint.arb(1).exp()) * decay / (1 - decay)
     z = shift / spread
     density = (-z * z / 2).exp() / (2 * pi).sqrt()
     tail = spread * (density - z * (z / flint.arb(2).sqrt()).erfc() / 2)

@@ -52,10 +52,18 @@ class TwoOutputs:
 
     def divergence_above(self, people: int, epsilon: Epsilon) -> Fraction:
         """Return a certified upper bound on the divergence of one report among ``people``; 1 if none is found."""
-        others = people - 1
+        return max(self._at(low, high, epsilon) for low, high in self._divisions(people - 1))
+
+    def is_below(self, people: int, epsilon: Epsilon, delta: Fraction) -> bool:
+        """Return whether the divergence is certified to be at most δ; stops at the first division where it is not."""
+        return all(self._at(low, high, epsilon) <= delta for low, high in self._divisions(people - 1))
+
+    @staticmethod
+    def _divisions(others: int) -> list[tuple[int, int]]:
+        """Return points that have at most as many people of both kinds as any division, those of few kinds first."""
         cuts = [others * i // _DIVISIONS for i in range(_DIVISIONS + 1)]
         points = [(low, others - high) for low, high in itertools.pairwise(cuts)]
-        return max(self._at(low, high, epsilon) for low, high in points)
+        return sorted(points, key=min)
 
     def _at(self, low: int, high: int, epsilon: Epsilon) -> Fraction:
         """Return an upper bound if ``low`` others have the least probability and ``high`` the greatest."""

@@ -149,7 +149,7 @@ def is_certified(mechanism: Mechanism, policy: Policy, people: int, delta: Fract
         if min(local_level(groups), pair.epsilon) <= epsilon or divergence_above(groups, people, epsilon) <= delta:
             return True
         two = laws.two_outputs(pair.value, pair.other)
-        return two is not None and two.divergence_above(people, epsilon) <= delta
+        return two is not None and two.is_below(people, epsilon, delta)
 
     return all(is_hidden(groups, pair) for groups, pair in different.items())
 

@@ -68,12 +68,12 @@ def least_certified(groups: Sequence[OutputGroup], people: int, delta: Fraction,
 
 def least_certified_of_two(two: TwoOutputs, people: int, delta: Fraction, known: Epsilon) -> Epsilon:
     """Return an ε, at most the ``known`` bound, at which the divergence of two outputs is certified to be at most δ."""
-    if people < _MANY_PEOPLE or not delta or known == ZERO or two.divergence_above(people, known) > delta:
+    if people < _MANY_PEOPLE or not delta or known == ZERO or not two.is_below(people, known, delta):
         return known
     best, low, high = known, _LEAST_SHARE * float(known), float(known)
     for _ in range(_BISECTIONS):
         middle = _rounded((low + high) / 2, math.ceil)
-        if middle < best and two.divergence_above(people, middle) <= delta:
+        if middle < best and two.is_below(people, middle, delta):
             best, high = middle, float(middle)
         else:
             low = float(middle)
