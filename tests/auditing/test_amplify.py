@@ -150,6 +150,54 @@ def test_lower_bound_is_attained_by_its_data_set() -> None:
     assert divergence(first, second, ratios(row.epsilon)[0]) < delta
 
 
+@pytest.mark.parametrize("level", [4, 6])
+def test_lower_bound_of_many_people_is_attained_by_its_data_set(level: int) -> None:
+    # Another method: the law of two counts of the other people, as a product of binomial laws in doubles.
+    from scipy.stats import binom
+
+    people, delta = 100_000, 1e-6
+    mechanism = RandomizedResponse(THREE, level)
+    row = sf.amplify(mechanism, sf.Uniform(THREE, level), people, delta, pairs=[("a", "b")])["a", "b"]
+    assert row.crowd == "c"
+    assert row.lower is not None
+    high, low = (float(mechanism.probability(0, x)) for x in (0, 1))
+    mean = people * low
+    counts = np.arange(max(0, int(mean - 9 * mean**0.5)), int(mean + 9 * mean**0.5))
+    # Of the others, i send "a" and j of the rest send "b"; one more row and column have the person's report.
+    others = binom.pmf(counts[:, None], people - 1, low)
+    others = others * binom.pmf(counts, people - 1 - counts[:, None], low / (1 - low))
+    here, with_a, with_b = others[1:, 1:], others[:-1, 1:], others[1:, :-1]
+    first, second = high * with_a + low * with_b + low * here, low * with_a + high * with_b + low * here
+
+    def divergence_at(epsilon: Epsilon) -> float:
+        return float(np.maximum(first - math.exp(float(epsilon)) * second, 0).sum())
+
+    assert delta < divergence_at(row.lower) < 1.2 * delta
+    assert divergence_at(row.epsilon) < delta
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("level", "values"), [(4, 10), (4, 1000), (6, 10), (6, 1000)])
+def test_upper_bound_of_many_people_equals_sums_over_the_blanket(level: int, values: int) -> None:
+    # Another method, in doubles: of n draws from the blanket, i are the value, j the other and l any third one.
+    from scipy.stats import binom
+
+    people, delta = 100_000, 1e-6
+    mechanism = RandomizedResponse(sf.Domain.range(values), level)
+    result = sf.amplify(mechanism, sf.Uniform(mechanism.domain, level), people, delta, pairs=[(0, 1)])
+    ratio, low = math.exp(level), 1 / (math.exp(level) + values - 1)
+    t, mean = math.exp(float(result.epsilon)), people * low
+    j = np.arange(max(0, int(mean - 11 * mean**0.5)), int(mean + 11 * mean**0.5) + 12)
+    i = j[:, None]
+    weights = binom.pmf(i, people, low) * binom.pmf(j, people - i, low / (1 - low))
+    rest, share = people - i - j, (values - 2) * low / (1 - 2 * low)
+    score = (ratio - t) * i - (t * ratio - 1) * j
+    last = np.floor(score / (t - 1))  # E[(score - (t-1)·l)₊], as a sum over l up to here
+    positive = score * binom.cdf(last, rest, share) - (t - 1) * rest * share * binom.cdf(last - 1, rest - 1, share)
+    exact = float((weights * np.where(score > 0, positive, 0)).sum()) / people
+    assert 0.98 * delta < exact < delta
+
+
 @pytest.mark.slow
 def test_reference_levels_at_many_people() -> None:
     # Two independent computations in doubles gave these levels at n = 10^5 and δ = 10^-6, to three digits; that of
@@ -440,8 +488,13 @@ def test_linked_reports_are_refused() -> None:
     result = sf.amplify(memoized, policy, 1000, "1e-6", once=True)
     assert result.once
     assert result.epsilon < Epsilon(1)
-    with pytest.raises(InvalidInput, match="independent reports"):
-        sf.compose_batches([result, result])
+    for linked in ([], [2]):
+        with pytest.raises(InvalidInput, match="lifetime level"):
+            sf.compose_batches([result, result], linked=linked)
+    # All reports of a person at the lifetime level, next to a batch of another mechanism.
+    batch = sf.amplify(RandomizedResponse(THREE, 1), policy, 1000, "1e-6")
+    charged = sf.compose_batches([batch], linked=[memoized.lifetime.least[0]])
+    assert charged.epsilon == batch.epsilon + Epsilon(2)
 
 
 def test_invalid_requests() -> None:
@@ -460,6 +513,10 @@ def test_invalid_requests() -> None:
         sf.amplify(mechanism, sf.Uniform(THREE, "1/2"), 10, 0.1)
     with pytest.raises(InvalidInput, match="pairs that the policy protects"):
         sf.amplify(*CASES["one sensitive"], 10, 0.1, pairs=[("b", "a")])
+    with pytest.raises(InvalidInput, match="at least one pair"):
+        sf.amplify(mechanism, policy, 10, 0.1, pairs=[])
+    with pytest.raises(InvalidInput, match="linked must be a list"):
+        sf.compose_batches([], linked=4)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="at most n = 10"):
         sf.amplify(mechanism, policy, 10, 0.1, minimum_counts=11)
 
@@ -475,3 +532,26 @@ def test_result_is_data() -> None:
     assert repr(result).startswith("<Amplification ")
     assert "<table>" in result._repr_html_()
     assert 0 < float(result.lower) < float(result.epsilon) < 2
+
+
+def test_shown_bounds_are_rounded_to_the_safe_side() -> None:
+    pair = dataclasses.replace(
+        sf.amplify(RandomizedResponse(TWO, 3), sf.Uniform(TWO, 3), 1, "1e-6", pairs=[("a", "b")])["a", "b"],
+        epsilon=Epsilon("2.99832093"),
+        lower=Epsilon("2.99837"),
+    )
+    tiny = Fraction(1, 3 * 10**400)
+    result = sf.Amplification(1, tiny, (pair,))
+    assert "2.9984" in str(result)
+    assert repr(result).startswith("<Amplification 2.9983 ≤ ε ≤ 2.9984 ")
+    assert result.delta > 0
+    third = sf.compose_batches([dataclasses.replace(result, exact_delta=Fraction(1, 3))])
+    assert Fraction(third.delta) >= Fraction(1, 3)
+    assert "ε ≤ 2.9984 at δ = 0.333334" in repr(third)
+
+
+def test_a_policy_without_protected_pairs_states_no_level() -> None:
+    result = sf.amplify(RandomizedResponse(THREE, 2), sf.Uniform(THREE, "inf"), 10, 0.1)
+    assert not len(result)
+    assert "no protected pairs" in repr(result)
+    assert "no protected pairs" in str(result)

@@ -55,7 +55,7 @@ from sfumato._core.plots import load_plots_with, plot_result, register_plot
 from sfumato._core.progress import Progress, ProgressCallback
 from sfumato._core.results import MOST_ROWS, FrozenData, Result, read_only, same_content, text_table, unused_name
 from sfumato._core.simplex import project_protected, project_to_simplex
-from sfumato._core.text import count_text, percent, quantity
+from sfumato._core.text import count_text, percent, quantity, rounded_down, rounded_up
 from sfumato._core.two_outputs import TwoOutputs
 from sfumato._core.types import Floats, Integers, Words
 from sfumato._core.validation import (
@@ -148,6 +148,8 @@ __all__ = [
     "reads_document",
     "register_plot",
     "replacing",
+    "rounded_down",
+    "rounded_up",
     "same_content",
     "sign_of_sum",
     "text_lines",

@@ -1,10 +1,11 @@
-"""Format numbers for messages: percentages, large counts, and counts with their nouns."""
+"""Format numbers for messages: percentages, bounds, large counts, and counts with their nouns."""
 
 from __future__ import annotations
 
-from decimal import Decimal
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
-__all__ = ["count_text", "percent", "quantity"]
+__all__ = ["count_text", "percent", "quantity", "rounded_down", "rounded_up"]
 
 #: Counts with at least this many bits are written as a power of two.
 _LONG_BITS = 64
@@ -19,6 +20,31 @@ def percent(fraction: float) -> str:
     ('95%', '97.5%', '99.99%', '0.01%')
     """
     return f"{Decimal(repr(float(fraction))).scaleb(2).normalize():f}%"
+
+
+def rounded_up(number: float, digits: int) -> str:
+    """Return an upper bound with few significant digits; a number means its first 15 digits.
+
+    >>> rounded_up(2.99832093, 5), rounded_up(0.1, 4), rounded_up(1e-7, 3)
+    ('2.9984', '0.1', '1e-07')
+    """
+    return _rounded(number, digits, ROUND_CEILING)
+
+
+def rounded_down(number: float, digits: int) -> str:
+    """Return a lower bound with few significant digits; a number means its first 15 digits.
+
+    >>> rounded_down(2.99832093, 3), rounded_down(0.1, 4)
+    ('2.99', '0.1')
+    """
+    return _rounded(number, digits, ROUND_FLOOR)
+
+
+def _rounded(number: float, digits: int, rounding: str) -> str:
+    """Return a number with few significant digits, rounded in one direction."""
+    if not math.isfinite(number):
+        return f"{number:g}"
+    return f"{float(Context(digits, rounding).create_decimal(f'{number:.15g}')):.{digits}g}"
 
 
 def count_text(count: int) -> str:

@@ -6,6 +6,7 @@ import math
 
 import click
 
+from sfumato._core import rounded_down, rounded_up
 from sfumato.cli._files import INPUT, read_mechanism, read_policy
 from sfumato.cli._show import JSON_OPTION, people, show_json, show_table
 
@@ -69,4 +70,8 @@ def command(
         return
     shown = result._shown()
     show_table(tuple(shown), [tuple(map(str, row)) for row in zip(*shown.values(), strict=True)], title=result._title())
-    click.echo(f"central ε at most {result.epsilon.upper_float():.5g}, at least {float(result.lower):.5g}")
+    if not result.rows:
+        click.echo("the policy protects no pair, so no central level is stated")
+        return
+    upper, lower = rounded_up(result.epsilon.upper_float(), 5), rounded_down(float(result.lower), 5)
+    click.echo(f"central ε at most {upper}, at least {lower}")

@@ -22,6 +22,7 @@ from sfumato._core import (
     read_number,
     read_string,
     reads_document,
+    rounded_up,
 )
 from sfumato.compiler.predictions import Assumption, PredictedError, unbiased_errors, value_errors
 from sfumato.compiler.report_length import SHORT, MaxBits, ReportLength
@@ -138,7 +139,7 @@ class Row:
     @property
     def shown_central(self) -> str:
         """The central level as a string for tables; a hyphen if it is not known."""
-        return "-" if self.central is None else f"{self.central:.4g}"
+        return "-" if self.central is None else rounded_up(self.central, 4)
 
     @property
     def squared(self) -> float:

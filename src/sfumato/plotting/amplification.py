@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sfumato._core import register_plot
+from sfumato._core import register_plot, rounded_up
 from sfumato.auditing import Amplification
 from sfumato.plotting.style import INK, MOST_BARS, TRUTH, new_figure
 
@@ -51,7 +51,7 @@ def plot_amplification(amplification: Amplification) -> Figure:
     axes.set_yticks(places, [f"{row.value} / {row.other}" for row in rows])
     axes.set_ylim(-0.7, len(rows) - 0.3)
     axes.set_xlim(left=0)
-    axes.set_xlabel(f"ε at δ = {amplification.delta:g}")
+    axes.set_xlabel(f"ε at δ = {rounded_up(amplification.delta, 6)}")
     axes.set_title(f"Central levels of {amplification.n:,} shuffled reports")
     axes.legend(frameon=False)
     return figure

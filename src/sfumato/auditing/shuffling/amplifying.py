@@ -66,7 +66,8 @@ def amplify(
     delta
         The probability δ, from 0 to below 1, as a number or a string such as ``"1e-6"``. At δ = 0 nothing is amplified.
     pairs
-        Pairs (value, other) of labels to compute; all protected pairs by default.
+        Pairs (value, other) of labels to compute, at least one; all protected pairs by default. The result then speaks
+        only of these pairs, in this direction.
     minimum_counts
         Number of people, the person in question included, who are known to have a value of each group. A group is a set
         of values that are connected by protected pairs, such as a block of :class:`Blocks`. An integer holds for every
@@ -167,8 +168,9 @@ def _checked_rules(mechanism: Mechanism, policy: Policy, *, once: bool) -> Pairw
         raise InvalidInput("amplify", "policy", "compare pairs of values", got, hint=hint)
     if mechanism.links_reports and not once:
         hint = (
-            "Reports of one person share a random choice, so an observer can link them, and each further report costs "
-            "its local level. Pass once=True if every person sends only one report, ever."
+            "Reports of one person share a random choice, so an observer can link them. Pass once=True if every person "
+            "sends only one report, ever. Otherwise charge the level of all reports of a person, such as a lifetime "
+            "level, with compose_batches(linked=)."
         )
         raise InvalidInput("amplify", "mechanism", "draw every report independently", mechanism.name, hint=hint)
     return rules
@@ -238,6 +240,8 @@ def _stated_pairs(pairs: Any, policy: PairwisePolicy) -> tuple[list[ProtectedPai
         if epsilon.is_infinite:
             raise InvalidInput("amplify", "pairs", "be pairs that the policy protects", pair)
         chosen.append(ProtectedPair(x, other, epsilon, 1))
+    if not chosen:
+        raise InvalidInput("amplify", "pairs", "name at least one pair", [])
     stated = {(pair.value, pair.other) for pair in chosen}
     return chosen, stated == {(other, x) for x, other in stated}
 

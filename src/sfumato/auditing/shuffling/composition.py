@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from sfumato._core import ZERO, Epsilon, EpsilonLike, checked_type, composed_delta, quantity, read_list
-from sfumato.auditing.shuffling.deltas import checked_delta
+from sfumato._core import ZERO, Epsilon, EpsilonLike, checked_type, composed_delta, quantity, read_list, rounded_up
+from sfumato.auditing.shuffling.deltas import checked_delta, delta_float
 from sfumato.auditing.shuffling.result import Amplification
 from sfumato.errors import Description, InvalidInput
 
@@ -24,7 +24,7 @@ class BatchComposition:
     epsilon
         Certified upper bound on the central level ε of all batches and linked reports together.
     delta
-        The probability δ of the statement.
+        The probability δ of the statement, rounded up if it has too many digits for a float.
     batches
         Number of batches.
     linked
@@ -46,9 +46,9 @@ class BatchComposition:
     rule: str
 
     def __repr__(self) -> str:
-        linked = "" if self.linked == ZERO else f", {float(self.linked):.5g} of it for linked reports"
+        linked = "" if self.linked == ZERO else f", {rounded_up(self.linked.upper_float(), 5)} of it for linked reports"
         batches = quantity(self.batches, "batch", "batches")
-        level = f"ε ≤ {self.epsilon.upper_float():.5g} at δ = {self.delta:g}"
+        level = f"ε ≤ {rounded_up(self.epsilon.upper_float(), 5)} at δ = {rounded_up(self.delta, 6)}"
         return f"<BatchComposition {level}, {batches}{linked}, rule {self.rule}>"
 
 
@@ -68,8 +68,8 @@ def compose_batches(
         The probability δ of the result, at least the sum of those of the batches, which is the default. A larger δ
         allows a smaller ε.
     linked
-        Local levels of further reports whose sender an observer can recognize: reports with an identity, resent reports
-        and the reports of memoized mechanisms. They are not amplified and add their level.
+        Levels of further reports whose sender an observer can recognize: the local levels of reports with an identity
+        and of resent reports, and the lifetime level of all reports of a memoized mechanism. They are not amplified.
 
     Returns
     -------
@@ -98,13 +98,17 @@ def compose_batches(
     (7.3, 5.06, 'optimal')
     """
     results = read_list("compose_batches", "batches", "be a list of Amplification", batches)
+    levels = read_list("compose_batches", "linked", "be a list of levels", linked)
     for result in results:
         checked_type("compose_batches", "batches", result, Amplification)
-        if result.once and len(results) + len(linked) > 1:
-            hint = "Its reports share a random choice. Pass the local levels of further reports as linked=."
+        if result.once and len(results) + len(levels) > 1:
+            hint = (
+                "Its reports share a random choice. Leave the batch out, and pass the level of all reports of a "
+                "person, such as the lifetime level of a memoized mechanism, as linked=."
+            )
             got = Description("a batch that was computed with once=True")
             raise InvalidInput("compose_batches", "batches", "have independent reports", got, hint=hint)
-    extra = sum((Epsilon(level, subject="compose_batches", parameter="linked") for level in linked), ZERO)
+    extra = sum((Epsilon(level, subject="compose_batches", parameter="linked") for level in levels), ZERO)
     deltas = [result.exact_delta for result in results]
     least = sum(deltas, Fraction(0))
     if least >= 1:
@@ -125,4 +129,4 @@ def compose_batches(
             if candidate < best and composed_delta(level, each, count, saved) <= total:
                 best, rule = candidate, "optimal"
                 break
-    return BatchComposition(best + extra, float(total), len(results), extra, rule)
+    return BatchComposition(best + extra, delta_float(total), len(results), extra, rule)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
 from sfumato._core import exact_fraction
 from sfumato.errors import InvalidInput
 
-__all__ = ["checked_delta"]
+__all__ = ["checked_delta", "delta_float"]
 
 
 def checked_delta(subject: str, delta: Any) -> Fraction:
@@ -21,3 +22,9 @@ def checked_delta(subject: str, delta: Any) -> Fraction:
     if not 0 <= probability < 1:
         raise InvalidInput(subject, "delta", must, delta)
     return probability
+
+
+def delta_float(delta: Fraction) -> float:
+    """Return δ as a float whose shortest decimal is at least δ."""
+    nearest = float(delta)
+    return nearest if exact_fraction(nearest) >= delta else math.nextafter(nearest, math.inf)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from sfumato._core import Epsilon, Result, plot_result, quantity
+from sfumato._core import Epsilon, Result, plot_result, quantity, rounded_down, rounded_up
+from sfumato.auditing.shuffling.deltas import delta_float
 from sfumato.errors import UnknownLabel
 
 if TYPE_CHECKING:
@@ -104,12 +105,15 @@ class Amplification(Result):
 
     @property
     def delta(self) -> float:
-        """The probability δ of the central statement, as a float."""
-        return float(self.exact_delta)
+        """The probability δ of the central statement, as a float that is rounded up if it has too many digits."""
+        return delta_float(self.exact_delta)
 
     @property
     def epsilon(self) -> Epsilon:
-        """Certified upper bound on the central level ε at ``delta``, over all protected pairs."""
+        """Certified upper bound on the central level ε at ``delta``, over all pairs of the table.
+
+        These are all protected pairs, or those that were passed as ``pairs``. Zero if there are none.
+        """
         return max((row.epsilon for row in self.rows), default=Epsilon(0))
 
     @property
@@ -159,15 +163,20 @@ class Amplification(Result):
 
     def _shown(self) -> Mapping[str, Sequence[Any]]:
         columns = dict(self._columns())
-        columns["local"] = [f"{level:.5g}" for level in columns["local"]]
-        columns["epsilon"] = [f"{level:.5g}" for level in columns["epsilon"]]
-        columns["lower"] = ["" if row.lower is None else f"{float(row.lower):.5g}" for row in self.rows]
+        columns["local"] = [rounded_up(level, 5) for level in columns["local"]]
+        columns["epsilon"] = [rounded_up(level, 5) for level in columns["epsilon"]]
+        columns["lower"] = ["" if row.lower is None else rounded_down(float(row.lower), 5) for row in self.rows]
         columns["crowd"] = ["" if row.lower is None else row.crowd for row in self.rows]
         return columns
 
     def _title(self) -> str:
-        return f"central levels of {quantity(self.n, 'shuffled report')} at δ = {self.delta:g}"
+        title = f"central levels of {quantity(self.n, 'shuffled report')} at δ = {rounded_up(self.delta, 6)}"
+        return title if self.rows else f"{title}: no protected pairs"
 
     def __repr__(self) -> str:
-        levels = f"{float(self.lower):.5g} ≤ ε ≤ {self.epsilon.upper_float():.5g}"
-        return f"<Amplification {levels} at δ = {self.delta:g}, n = {self.n:,}, local ε {float(self.local):.4g}>"
+        delta = rounded_up(self.delta, 6)
+        if not self.rows:
+            return f"<Amplification of no protected pairs, δ = {delta}, n = {self.n:,}>"
+        levels = f"{rounded_down(float(self.lower), 5)} ≤ ε ≤ {rounded_up(self.epsilon.upper_float(), 5)}"
+        local = rounded_up(self.local.upper_float(), 4)
+        return f"<Amplification {levels} at δ = {delta}, n = {self.n:,}, local ε {local}>"
