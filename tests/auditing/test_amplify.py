@@ -286,6 +286,28 @@ def test_blocks_amplify_only_with_a_minimum_count() -> None:
     assert all(row.lower is not None for row in one)
 
 
+@pytest.mark.slow
+def test_blocks_of_two_values_have_the_bound_of_two_outputs() -> None:
+    policy = sf.Blocks(sf.Domain.range(4), [0, 0, 1, 1], 3)
+    mechanism = BlockMechanism.for_policy(policy)
+    stated = sf.amplify(mechanism, policy, 10**5, "1e-6", minimum_counts=10**4)
+    plain = sf.amplify(RandomizedResponse(TWO, 3), sf.Uniform(TWO, 3), 10**4, "1e-6")
+    assert float(stated.epsilon) == pytest.approx(float(plain.epsilon), rel=1e-3)
+    assert stated.lower == plain.lower
+    assert float(stated.epsilon) / float(stated.lower) < 1.1
+
+
+@pytest.mark.slow
+def test_proportional_outputs_count_as_one_output() -> None:
+    weights = [[6, 2], [1, 7]]
+    split = TableMechanism(TWO, [[w * 2**58 for w in (a, a, b, b)] for a, b in weights])
+    merged = TableMechanism(TWO, [[w * 2**59 for w in row] for row in weights])
+    policy = sf.Uniform(TWO, 2)
+    results = [sf.amplify(mechanism, policy, 1000, "1e-6") for mechanism in (split, merged)]
+    assert results[0].epsilon == results[1].epsilon
+    assert results[0].lower == results[1].lower
+
+
 class _WrongLaw(RandomizedResponse):
     """Randomized response of another package that states uniform reports."""
 

@@ -96,9 +96,9 @@ def amplify(
     -----
     The upper bound is the privacy blanket of Balle, Bell, Gascón and Nissim (2019), for every pair separately: a report
     y of any other person has at least the likelihood min_z Q(y|z), whatever the person's value. The remaining
-    probability is given to the observer. For mechanisms with two outputs, a sharper bound compares a few divisions of
-    the other people among the two extreme values. The lower bound is the exact divergence of a data set in which all
-    others have the same value. All bounds are evaluated in interval arithmetic.
+    probability is given to the observer. If all people, or those of a group with a minimum count, have two outputs, a
+    sharper bound compares a few divisions of them among the two extreme values. The lower bound is the exact divergence
+    of a data set in which all others have the same value. All bounds are evaluated in interval arithmetic.
 
     Examples
     --------
@@ -265,11 +265,23 @@ def _upper_levels(
             known[key] = replace(first, pairs=first.pairs + pair.pairs), local, epsilon
         else:
             epsilon = min(least_certified(groups, number, delta, local) for groups, number in options)
-            two = laws.two_outputs(pair.value, pair.other) if len(chosen) <= _MOST_SHARP else None
-            if two is not None:
-                epsilon = least_certified_of_two(two, people, delta, epsilon)
+            if len(chosen) <= _MOST_SHARP:
+                epsilon = _sharper(laws, pair, people, delta, epsilon, minimum)
             known[key] = pair, local, epsilon
     return list(known.values())
+
+
+def _sharper(
+    laws: Laws, pair: ProtectedPair, people: int, delta: Fraction, epsilon: Epsilon, minimum: _Minimum
+) -> Epsilon:
+    """Return the smaller bound for two outputs of all people, or of those in the pair's group, if there is one."""
+    if two := laws.two_outputs(pair.value, pair.other):
+        epsilon = least_certified_of_two(two, people, delta, epsilon)
+    group = int(minimum.group_of[pair.value])
+    if group in minimum.counts and (two := laws.two_outputs(pair.value, pair.other, minimum.members[group])):
+        # The reports of people outside the group are independent of the pair, and do not increase the divergence.
+        epsilon = least_certified_of_two(two, minimum.counts[group], delta, epsilon)
+    return epsilon
 
 
 def _amplified(

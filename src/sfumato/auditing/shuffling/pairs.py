@@ -88,12 +88,27 @@ class Laws:
         groups = (OutputGroup(*(group.probabilities[i] for i in place)) for group in self._groups(distinct, None))
         return merged_groups(list(groups))
 
-    def two_outputs(self, value: int, other: int) -> TwoOutputs | None:
-        """Return the probabilities of the first of two outputs; None if the mechanism has another number of outputs."""
-        if self.is_structured or len(self.columns) != 2:
+    def two_outputs(self, value: int, other: int, others: Sequence[int] | None = None) -> TwoOutputs | None:
+        """Return the probabilities of the first of two outputs; None if other people have more outputs.
+
+        Outputs with proportional likelihoods for all people count as one. Both values of the pair must be among those
+        that other people may have.
+        """
+        if self.is_structured:
             return None
-        column = self.columns[0]
-        return TwoOutputs(column[value], column[other], min(column), max(column))
+        members = list(range(self.size)) if others is None else list(others)
+        merged: dict[tuple[Fraction, ...], list[Fraction]] = {}
+        for column in self.columns:
+            likelihoods = [column[z] for z in members]
+            if total := sum(likelihoods, Fraction(0)):
+                known = merged.setdefault(tuple(p / total for p in likelihoods), [Fraction(0)] * len(members))
+                known[:] = [sum(pair, Fraction(0)) for pair in zip(known, likelihoods, strict=True)]
+            if len(merged) > 2:
+                return None
+        if len(merged) != 2:
+            return None
+        first = next(iter(merged.values()))
+        return TwoOutputs(first[members.index(value)], first[members.index(other)], min(first), max(first))
 
     def kinds_of_values(self, values: npt.NDArray[np.intp]) -> list[int]:
         """Return one of these values per class of values that the mechanism treats alike."""
