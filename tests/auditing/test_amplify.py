@@ -515,7 +515,7 @@ def test_linked_reports_are_refused() -> None:
             sf.compose_batches([result, result], linked=linked)
     # All reports of a person at the lifetime level, next to a batch of another mechanism.
     batch = sf.amplify(RandomizedResponse(THREE, 1), policy, 1000, "1e-6")
-    charged = sf.compose_batches([batch], linked=[memoized.lifetime.least[0]])
+    charged = sf.compose_batches([batch], linked=[2])
     assert charged.epsilon == batch.epsilon + Epsilon(2)
 
 

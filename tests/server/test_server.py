@@ -537,6 +537,17 @@ def test_plans_are_those_of_the_planner(collector: Served) -> None:
         assert collector.as_admin("POST", "/v1/plan", wrong).reason == "invalid"
 
 
+def test_a_plan_states_central_levels(collector: Served) -> None:
+    body: dict[str, Any] = {"policy": POLICY.to_dict(), "n": 1000}
+    assert {row["central"] for row in collector.as_admin("POST", "/v1/plan", body).json["rows"]} == {None}
+    for delta in ("1e-6", 1e-6):
+        response = collector.as_admin("POST", "/v1/plan", body | {"delta": delta}).json
+        plan = sf.plan(POLICY, 1000, delta=delta)
+        assert [(row["name"], row["central"]) for row in response["rows"]] == [(row.name, row.central) for row in plan]
+    for wrong in (2, "often", -1):
+        assert collector.as_admin("POST", "/v1/plan", body | {"delta": wrong}).reason == "invalid"
+
+
 def test_a_plan_takes_a_truth_and_a_method(collector: Served) -> None:
     body: dict[str, Any] = {"policy": POLICY.to_dict(), "n": 1000}
     assert collector.as_admin("POST", "/v1/plan", body).json["rows"][0]["tv_error"] is None

@@ -643,6 +643,10 @@ class PlanRequest(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(description="Shares that you expect, in the forms of truth. The response then has a preview."),
     ] = None
     draw: Annotated[int, Meta(ge=0, le=10**6, description="Number of the simulated survey of the preview.")] = 0
+    delta: Annotated[
+        str | float | None,
+        Meta(description="Probability δ of a central level, such as 1e-6. Rows then state it for n shuffled reports."),
+    ] = None
 
 
 class PlanRow(Struct, frozen=True):
@@ -664,6 +668,12 @@ class PlanRow(Struct, frozen=True):
     tv_error: Annotated[
         float | None,
         Meta(description="Standard error of a simulated total variation error; null if it was not simulated."),
+    ]
+    central: Annotated[
+        float | None,
+        Meta(
+            description="Certified central level ε of n shuffled reports at delta; null without delta, or if unknown."
+        ),
     ]
 
 

@@ -233,8 +233,9 @@ def plan_rows(request: dict[str, Any]) -> dict[str, Any]:
         method=request["method"],
         max_bits=request["max_bits"],
         max_seconds=_search_seconds(policy, request),
+        delta=request["delta"],
     )
-    fields = ("name", "risk", "tv", "half_l1", "bits", "worst", "bound", "decoding", "classical")
+    fields = ("name", "risk", "tv", "half_l1", "bits", "worst", "bound", "decoding", "classical", "central")
     rows = [
         {field: getattr(row, field) for field in fields}
         | {"standard_error": None if result.question is None else result.standard_error(row)}
