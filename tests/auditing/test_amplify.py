@@ -577,3 +577,38 @@ def test_a_policy_without_protected_pairs_states_no_level() -> None:
     assert not len(result)
     assert "no protected pairs" in repr(result)
     assert "no protected pairs" in str(result)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("disjoint", [True, False])
+@pytest.mark.parametrize("seed", range(12))
+def test_minimum_counts_hold_for_all_data_sets_that_have_them(seed: int, disjoint: bool) -> None:
+    # Two groups of two values, with disjoint outputs or without; all data sets with the stated counts.
+    generator = np.random.default_rng(seed)
+    people, delta, domain = 4, Fraction(1, 50), sf.Domain.range(4)
+    rows = []
+    for x in range(4):
+        weights = generator.integers(1, 9, 4).tolist()
+        if disjoint:
+            weights = [w if (y < 2) == (x < 2) else 0 for y, w in enumerate(weights)]
+        row = [w * 2**62 // sum(weights) for w in weights]
+        row[row.index(max(row))] += 2**62 - sum(row)
+        rows.append(row)
+    mechanism = TableMechanism(domain, rows)
+    laws = mechanism.channel().rows
+    levels = [
+        [_level(laws[x], laws[z]) if (x < 2) == (z < 2) and x != z else "inf" for z in range(4)] for x in range(4)
+    ]
+    policy = sf.Pairwise(domain, [["0" if x == z else levels[x][z] for z in range(4)] for x in range(4)])
+    least = {0: 1 + seed % 3, 2: 1}
+    for row in sf.amplify(mechanism, policy, people, delta, minimum_counts=least):
+        value, other = domain.index(row.value), domain.index(row.other)
+        allowed = []
+        for crowd in itertools.combinations_with_replacement(range(4), people - 1):
+            first = sum(z < 2 for z in (value, *crowd))
+            if first >= least[0] and people - first >= least[2]:
+                others = [laws[z] for z in crowd]
+                allowed.append((histogram_law([laws[value], *others]), histogram_law([laws[other], *others])))
+        assert max(divergence(*pair, ratios(row.epsilon)[0]) for pair in allowed) <= delta
+        if row.lower is not None and row.lower != ZERO:
+            assert max(divergence(*pair, ratios(row.lower)[1]) for pair in allowed) >= delta
