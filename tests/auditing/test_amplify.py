@@ -524,6 +524,9 @@ def test_invalid_requests() -> None:
     for arguments, message in (
         ((mechanism, policy, 10, 1), "from 0 to below 1"),
         ((mechanism, policy, 10, "x"), "from 0 to below 1"),
+        ((mechanism, policy, 10, "1e-999999999"), "from 0 to below 1"),  # 10^999999999 would fill the memory
+        ((mechanism, policy, 10, "1/0"), "from 0 to below 1"),
+        ((mechanism, policy, 10, "-1e-6"), "from 0 to below 1"),
         ((mechanism, policy, 0, 0.1), "n must"),
         ((policy, mechanism, 10, 0.1), "swapped"),
         ((mechanism, sf.Prior(THREE, ["1/2", "1/4", "1/4"], 2), 10, 0.1), "compare pairs"),
