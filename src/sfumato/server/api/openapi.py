@@ -101,6 +101,8 @@ def _operation(operation: Operation, known: dict[str, Any]) -> dict[str, Any]:
 def _error_responses(operation: Operation, shape: Any) -> dict[str, Any]:
     """Return the error responses of an operation, by status."""
     reasons = [*_ALWAYS, *(_WITH_BODY if operation.body is not None else ())]
+    if operation.method == "DELETE":  # an open collection is not deleted
+        reasons.append("not-open")
     if operation.who != "anybody":
         reasons += ["unauthorized", "token-unknown"]
     by_status: dict[int, list[str]] = {}
