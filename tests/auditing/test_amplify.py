@@ -604,14 +604,14 @@ def test_minimum_counts_hold_for_all_data_sets_that_have_them(seed: int, disjoin
     ]
     policy = sf.Pairwise(domain, [["0" if x == z else levels[x][z] for z in range(4)] for x in range(4)])
     least = {0: 1 + seed % 3, 2: 1}
-    for row in sf.amplify(mechanism, policy, people, delta, minimum_counts=least):
-        value, other = domain.index(row.value), domain.index(row.other)
+    for result in sf.amplify(mechanism, policy, people, delta, minimum_counts=least):
+        value, other = domain.index(result.value), domain.index(result.other)
         allowed = []
         for crowd in itertools.combinations_with_replacement(range(4), people - 1):
             first = sum(z < 2 for z in (value, *crowd))
             if first >= least[0] and people - first >= least[2]:
                 others = [laws[z] for z in crowd]
                 allowed.append((histogram_law([laws[value], *others]), histogram_law([laws[other], *others])))
-        assert max(divergence(*pair, ratios(row.epsilon)[0]) for pair in allowed) <= delta
-        if row.lower is not None and row.lower != ZERO:
-            assert max(divergence(*pair, ratios(row.lower)[1]) for pair in allowed) >= delta
+        assert max(divergence(*pair, ratios(result.epsilon)[0]) for pair in allowed) <= delta
+        if result.lower is not None and result.lower != ZERO:
+            assert max(divergence(*pair, ratios(result.lower)[1]) for pair in allowed) >= delta

@@ -44,7 +44,7 @@ def amplify(
     delta: Any,
     *,
     pairs: Iterable[tuple[object, object]] | None = None,
-    minimum_counts: int | Mapping[object, int] | None = None,
+    minimum_counts: int | Mapping[Any, int] | None = None,
     once: bool = False,
 ) -> Amplification:
     """Return the certified central privacy level of n reports that arrive without identity and order.
