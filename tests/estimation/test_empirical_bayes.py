@@ -226,7 +226,44 @@ def test_values_with_different_noise_have_different_priors() -> None:
     result = sf.estimate(mechanism, counts, "bayes")
     model = Shrinkage.of(mechanism.estimator, result.unbiased, result.nearest, result.n)
     assert len(model.classes()) > 1
-    assert sorted(np.concatenate(model.classes()).tolist()) == list(range(1000))
+    assert sorted(np.concatenate([part for groups in model.classes() for part in groups])) == list(range(1000))
+
+
+def blocks_of(truth: Floats, size: int, n: int, seed: int = 0) -> tuple[Shrinkage, sf.Estimate]:
+    """Return the model and the estimate of a survey about blocks of equal size."""
+    policy = sf.Blocks(sf.Domain.range(len(truth)), np.arange(len(truth)) // size, 1)
+    mechanism = BlockMechanism.for_policy(policy)
+    result = sf.estimate(mechanism, drawn(mechanism, n, truth, seed), "bayes")
+    return Shrinkage.of(mechanism.estimator, result.unbiased, result.nearest, n), result
+
+
+def test_blocks_are_not_divided_between_priors() -> None:
+    model, _ = blocks_of(zipf(1000), 50, 30_000)
+    for groups in model.classes():
+        blocks = np.concatenate(groups) // 50
+        assert (np.bincount(blocks, minlength=20)[np.unique(blocks)] == 50).all()
+        assert [len(np.unique(group // 50)) for group in groups] == [1] * len(groups)
+
+
+def test_blocks_that_look_different_have_their_own_priors() -> None:
+    alike = np.full(400, 1 / 400)
+    model, _ = blocks_of(alike, 50, 100_000)
+    assert len(SharedPrior().fit(model).classes) == 1
+    # All blocks have the same total and noise. In every second block, five values have all people.
+    different = np.where((np.arange(400) // 50 % 2 == 1) & (np.arange(400) % 50 >= 5), 0.0, alike)
+    different[(different > 0) & (np.arange(400) // 50 % 2 == 1)] *= 10
+    model, result = blocks_of(different, 50, 100_000)
+    posterior = SharedPrior().fit(model)
+    assert sorted(map(len, posterior.classes)) == [50] * 8
+    pooled = fit_mixture(model.observations, model.noise)
+    errors = [np.abs(frequencies - different).sum() for frequencies in (result.frequencies, pooled.mean)]
+    assert errors[0] < errors[1]
+
+
+def test_many_blocks_share_priors() -> None:
+    truth = np.full(70 * 20, 1 / 1400)
+    model, _ = blocks_of(truth, 20, 100_000)
+    assert all(len(groups) == 1 for groups in model.classes())
 
 
 def test_errors_that_sum_to_zero_have_the_likelihood_of_independent_ones() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,8 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Posterior", "Prior", "SharedPrior", "Shrinkage", "Totals"]
 
-#: Number of values from which on a group with a known total has its own prior.
-_OWN_PRIOR = 256
+#: Number of values from which on a group with a known total has its own prior in any case, and from which on it may
+#: have one. The second is the number of groups up to which smaller ones may, because each prior takes a millisecond.
+_OWN_PRIOR, _LEAST_OWN, _MOST_OWN = 256, 16, 64
+#: Gain in log-likelihood that a further prior must bring: the place and the weight of one more atom are two parameters
+#: (Akaike 1974).
+_PARAMETERS = 2.0
 #: Least number of values that share a prior, unless there are no more.
 _LEAST_CLASS = 64
 #: Ratio of the variances of values that share a prior, from which on larger classes are divided.
@@ -88,11 +92,15 @@ class Shrinkage:
         The variances of independent errors with the same law, given the totals, as functions of the frequencies.
     totals
         The known totals.
+    levels
+        The variance of each error at frequency 0, without the correction for known totals, shape (k,). The correction
+        depends on the frequency of the value, so values of the same group would be separated by their frequencies.
     """
 
     observations: Floats
     noise: Noise
     totals: Totals
+    levels: Floats
 
     @classmethod
     def of(cls, estimator: SamplingDistribution, unbiased: Floats, nearest: Floats, n: int) -> Shrinkage:
@@ -120,24 +128,33 @@ class Shrinkage:
             reduced = 1 - shares * min(of_difference / of_sum, 1.0) if of_sum > 0 else 1.0
             observations[part] -= difference * shares
             factor[part] = reduced / np.maximum(1 - shares, 0.5)
-        return cls(observations, Noise(constant * factor, slope * factor, square * factor), totals)
+        return cls(observations, Noise(constant * factor, slope * factor, square * factor), totals, constant)
 
-    def classes(self) -> list[Integers]:
-        """Return the values that share a prior.
+    def classes(self) -> list[list[Integers]]:
+        """Return the values that may share a prior, as lists of the groups that may have their own instead.
 
         The noise of a value may be informative about its frequency, as in a block of many people. Values with different
         noise therefore have different priors, if there are enough of them. So have large groups with known totals.
         """
         large = [part for part in self.totals.members if len(part) >= _OWN_PRIOR]
         small = [part for part in self.totals.members if len(part) < _OWN_PRIOR]
-        pooled = [np.concatenate(small)] if small else []
-        return [part for values in (*large, *pooled) for part in self.by_noise(values, _NOISE_RATIO)]
+        classes = [[part] for values in large for part in self.by_noise(values, _NOISE_RATIO)]
+        if not small:
+            return classes
+        group = np.full(len(self.observations), -1)
+        for number, part in enumerate(small):
+            group[part] = number
+        for values in self.by_noise(np.concatenate(small), _NOISE_RATIO):
+            groups = group[values]
+            parts = [values[groups == each] for each in np.unique(groups).tolist()]
+            may_differ = len(small) <= _MOST_OWN and min(map(len, parts)) >= _LEAST_OWN
+            classes.append(parts if may_differ else [values])
+        return classes
 
     def by_noise(self, values: Integers, ratio: float) -> list[Integers]:
         """Divide values into classes in which variances at frequency 0 differ by a ratio, if they are large enough."""
-        variances = self.noise.rows(values).variance(np.zeros(len(values)))
-        order = np.argsort(variances, kind="stable")
-        ordered, classes, start = variances[order], [], 0
+        order = np.argsort(self.levels[values], kind="stable")
+        ordered, classes, start = self.levels[values[order]], [], 0
         while start < len(order):
             stop = int(np.searchsorted(ordered, ordered[start] * ratio, side="right"))
             stop = max(stop, start + _LEAST_CLASS)
@@ -155,7 +172,7 @@ class Shrinkage:
 
     def drawn(self, generator: Generator, truth: Floats) -> Shrinkage:
         """Draw observations for a true distribution that has the known totals."""
-        return Shrinkage(truth + self._errors(generator, truth), self.noise, self.totals)
+        return replace(self, observations=truth + self._errors(generator, truth))
 
     def divided(self, generator: Generator, share: float) -> tuple[Shrinkage, Floats]:
         """Divide the observations into two independent parts with the same means.
@@ -165,7 +182,8 @@ class Shrinkage:
         model, the second as numbers.
         """
         errors = self._errors(generator, self.simplex())
-        first = Shrinkage(self.observations + math.sqrt(share) * errors, self.noise.scaled(1 + share), self.totals)
+        noisier = self.observations + math.sqrt(share) * errors
+        first = replace(self, observations=noisier, noise=self.noise.scaled(1 + share))
         return first, self.observations - errors / math.sqrt(share)
 
     def _errors(self, generator: Generator, truth: Floats) -> Floats:
@@ -235,9 +253,27 @@ class Posterior:
 
 
 class SharedPrior(Prior):
-    """One prior for all values of a large group, or of similar noise."""
+    """One prior for all values of a large group, or of similar noise; smaller groups may have their own.
+
+    Groups of similar noise have their own priors if these raise the log-likelihood by two for each further prior.
+    """
 
     def fit(self, model: Shrinkage) -> Posterior:
-        classes = model.classes()
-        mixtures = [fit_mixture(model.observations[part], model.noise.rows(part)) for part in classes]
+        classes: list[Integers] = []
+        mixtures: list[Mixture] = []
+        for groups in model.classes():
+            values = [np.concatenate(groups)]
+            priors = self._fit(model, values)
+            if len(groups) > 1:
+                separate = self._fit(model, groups)
+                gain = sum(prior.log_likelihood for prior in separate) - priors[0].log_likelihood
+                if gain > _PARAMETERS * (len(groups) - 1):
+                    values, priors = groups, separate
+            classes += values
+            mixtures += priors
         return Posterior(self, model, classes, mixtures, np.zeros(len(model.observations)))
+
+    @staticmethod
+    def _fit(model: Shrinkage, classes: Sequence[Integers]) -> list[Mixture]:
+        """Fit one prior to each class."""
+        return [fit_mixture(model.observations[part], model.noise.rows(part)) for part in classes]
