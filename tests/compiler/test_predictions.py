@@ -148,7 +148,7 @@ def test_a_row_moves_only_if_its_error_is_certainly_smaller() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["bayes", "best"])
 def test_shrunk_errors_are_those_of_other_surveys(method: str) -> None:
-    """Within 10%, at fixed seeds. The standard errors of the means are about 3% and 2%."""
+    """Within 10%, at fixed seeds. The standard errors of the means are 2% to 3%, and 2%."""
     mechanism, truth, n = HadamardResponse(sf.Domain.range(100), 1), zipf(100), 300_000
     predicted = predict(mechanism, n, assumed(method, 100))
     assert predicted is not None
@@ -159,7 +159,7 @@ def test_shrunk_errors_are_those_of_other_surveys(method: str) -> None:
         counts = Aggregate(mechanism.hash, n, law(insecure_generator(seed), n, truth))
         distances.append(np.abs(sf.estimate(mechanism, counts, method).frequencies - truth).sum() / 2)
     assert predicted.tv == pytest.approx(np.mean(distances), rel=0.1)
-    assert predicted.tv_error < 0.05 * predicted.tv
+    assert predicted.tv_error < (0.02 if method == "bayes" else 0.05) * predicted.tv
 
 
 @pytest.mark.slow

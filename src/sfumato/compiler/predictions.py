@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -51,13 +51,10 @@ _TRUTH_WORDS = {
 }
 #: Methods that take less than a millisecond.
 _QUICK = ("unbiased", "simplex")
-#: Least and greatest number of draws, and the relative standard error of the mean distance at which draws end.
-_FEWEST, _MOST, _ACCURACY = 8, 200, 0.01
+#: Maximum number of draws.
+_MOST = 200
 #: Least number of draws in the search for a number of people, for methods that take little time.
 _FEWEST_IN_SEARCH = 200
-#: The relative standard error at which draws end for methods that search for a fit, and for the method "best", which
-#: simulates surveys for each estimate; maximum number of draws for the latter.
-_ROUGH_ACCURACY, _BEST_ACCURACY, _MOST_BEST = 0.03, 0.04, 24
 #: Number of values up to which counts are always drawn from their exact law, and up to which counts that are not a
 #: histogram are if single reports matter. Drawing the counts of subset selection over 100 values takes 17 ms and over
 #: 1,000 values 0.2 s; the normal approximation of its estimate takes less than 1 ms.
@@ -69,6 +66,22 @@ _LEAST_STEP = 0.1
 #: Relative distance of an error from the target up to which it counts for the final interpolation; sum of squares of
 #: logarithms below which points are too near each other for a slope.
 _NEAR, _LEAST_SPREAD = 0.2, 1e-3
+
+
+class _Precision(NamedTuple):
+    """How many surveys are simulated: at least, at most, and the relative standard error of their mean at the end."""
+
+    fewest: int
+    most: int
+    error: float
+
+
+#: Of methods that take less than a millisecond.
+_QUICK_PRECISION = _Precision(8, _MOST, 0.01)
+#: Of methods that search for a fit, which takes milliseconds.
+_FIT_PRECISION = _Precision(16, _MOST, 0.02)
+#: Of the method "best", which simulates surveys for each estimate.
+_BEST_PRECISION = _Precision(12, 32, 0.03)
 
 
 @dataclass(frozen=True)
@@ -180,7 +193,14 @@ def truth_distribution(verb: str, truth: Any, domain: Domain) -> Floats:
     return checked_distribution(truth, domain, verb, "truth", absent=0.0)
 
 
-def predict(mechanism: Mechanism, n: int, assumed: Assumption, *, fewest: int = _FEWEST) -> PredictedError | None:
+def _precision(method: str) -> _Precision:
+    """Return how many surveys are simulated for a method."""
+    if method in _QUICK:
+        return _QUICK_PRECISION
+    return _BEST_PRECISION if method == "best" else _FIT_PRECISION
+
+
+def predict(mechanism: Mechanism, n: int, assumed: Assumption, *, fewest: int = 0) -> PredictedError | None:
     """Return the predicted error of estimates from n reports; None if the method does not support the mechanism.
 
     At least ``fewest`` surveys are simulated.
@@ -189,15 +209,14 @@ def predict(mechanism: Mechanism, n: int, assumed: Assumption, *, fewest: int = 
         return None
     distances: list[float] = []
     squares: list[float] = []
-    slow = _BEST_ACCURACY if assumed.method == "best" else _ROUGH_ACCURACY
-    accuracy = _ACCURACY if assumed.method in _QUICK else slow
-    most = _MOST_BEST if assumed.method == "best" else _MOST
+    precision = _precision(assumed.method)
     try:
-        for frequencies in itertools.islice(_estimates(mechanism, n, assumed), most):
+        for frequencies in itertools.islice(_estimates(mechanism, n, assumed), precision.most):
             difference = frequencies - assumed.truth
             distances.append(min(float(np.abs(difference).sum()) / 2, 1.0))
             squares.append(float(difference @ difference))
-            if len(distances) >= fewest and _standard_error(distances) <= accuracy * np.mean(distances):
+            is_enough = len(distances) >= max(precision.fewest, fewest)
+            if is_enough and _standard_error(distances) <= precision.error * np.mean(distances):
                 break
     except (InvalidInput, LimitExceeded):  # such as the method "efficient" with reports that are bitmaps
         return None
@@ -221,7 +240,7 @@ def value_errors(mechanism: Mechanism, n: int, assumed: Assumption) -> Floats:
     """Return the expected root mean square error of each frequency; exact for the method "unbiased"."""
     if assumed.method == "unbiased":
         return unbiased_errors(mechanism, n, assumed.truth)
-    draws = itertools.islice(_estimates(mechanism, n, assumed), _MOST_BEST if assumed.method == "best" else _MOST)
+    draws = itertools.islice(_estimates(mechanism, n, assumed), _precision(assumed.method).most)
     squares = [(frequencies - assumed.truth) ** 2 for frequencies in draws]
     return np.asarray(np.sqrt(np.mean(squares, axis=0)))
 
@@ -248,7 +267,7 @@ def people_for(target: float, mechanism: Mechanism, assumed: Assumption, start: 
         return math.log(max(predicted.tv, 1e-300) / target)
 
     # More surveys than for a prediction, where they take little time, because errors of 1% are 2% of the people.
-    fewest, interpolations = (_FEWEST_IN_SEARCH, 8) if assumed.method in _QUICK else (_FEWEST, 3)
+    fewest, interpolations = (_FEWEST_IN_SEARCH, 8) if assumed.method in _QUICK else (0, 3)
     # Errors decrease about as 1/√n, so that each guess moves by the square of the ratio, and farther if it repeats.
     people, factor = min(max(start, 1.0), float(MOST_PEOPLE)), 2.0
     too_few: tuple[float, float] | None = None
