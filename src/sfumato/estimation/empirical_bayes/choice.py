@@ -86,9 +86,11 @@ class Choice:
     >>> print(Choice("bayes", 0.31, 0.2, 16, evidence=5.1, margin=0.05))
     bayes, because its expected total variation error is 0.2; that of simplex is 0.31 (16 simulated collections)
     >>> uncertain = Choice("simplex", 0.31, 0.3, 16, evidence=0.4, margin=0.2)
-    >>> str(uncertain).split(": ")
-    ['simplex, because an advantage of bayes is uncertain', 'its expected total variation error is 0.3, that of \
-simplex is 0.31, and its squared error is smaller by 0.4 standard errors (16 simulated collections)']
+    >>> for sentence in str(uncertain).split(". "):
+    ...     print(sentence)
+    simplex, because an advantage of bayes is uncertain: its expected total variation error is 0.3, that of simplex is \
+0.31, and its squared error is smaller by 0.4 standard errors
+    Required are a total variation error that is 20% smaller, and 1 standard error (16 simulated collections)
     """
 
     method: str
@@ -99,12 +101,16 @@ simplex is 0.31, and its squared error is smaller by 0.4 standard errors (16 sim
     margin: float = 0.0
 
     def __str__(self) -> str:
+        if not self.repetitions:
+            return "simplex, because the reports reveal every frequency"
         if self.method == "simplex" and self.bayes_tv <= self.simplex_tv and self.evidence is not None:
             size = "smaller" if self.evidence >= 0 else "larger"
             return (
                 f"simplex, because an advantage of bayes is uncertain: its expected total variation error is "
                 f"{self.bayes_tv:.3g}, that of simplex is {self.simplex_tv:.3g}, and its squared error is {size} by "
-                f"{abs(self.evidence):.1f} standard errors ({self.repetitions} simulated collections)"
+                f"{abs(self.evidence):.1f} standard errors. Required are a total variation error that is "
+                f"{100 * self.margin:.2g}% smaller, and {_EVIDENCE:g} standard error ({self.repetitions} simulated "
+                "collections)"
             )
         errors = {"simplex": self.simplex_tv, "bayes": self.bayes_tv}
         (other,) = errors.keys() - {self.method}
