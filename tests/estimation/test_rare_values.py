@@ -119,6 +119,21 @@ def test_too_few_reports_are_warned_of() -> None:
     assert most.warnings == ("most frequencies, 2 of 3, cannot be distinguished from zero with 102 reports",)
 
 
+def test_values_that_differ_from_zero_by_chance_are_warned_of() -> None:
+    policy = sf.Uniform(sf.Domain.range(1000), 1)
+    result = sf.simulate(policy, n=500, seed=1).estimate
+    assert 0 < (~result.indistinguishable).sum() < 50
+    (warning,) = result.warnings
+    assert warning == (
+        "no frequency can be distinguished from zero with 500 reports if all 1,000 values are compared: noise alone "
+        "makes about 25 look different"
+    )
+    # One value that stands out is not noise.
+    truth = np.append(0.5, np.full(999, 0.5 / 999))
+    (warning,) = sf.simulate(policy, n=5000, truth=truth, seed=1).estimate.warnings
+    assert warning.startswith("most frequencies,")
+
+
 @pytest.mark.parametrize(("epsilon", "warns"), [("inf", True), (12, True), (3, False)])
 def test_reports_without_noise_are_warned_of(epsilon: int | str, warns: bool) -> None:
     message = "the reports contain almost no noise: a single report practically is a person's answer"

@@ -328,6 +328,7 @@ class Estimate(LinearForms, FrozenData, Result):
         """The reasons why the numbers mean little, one sentence each; empty if there are none.
 
         - No frequency, or less than half of them, can be distinguished from zero: the 95% intervals contain it.
+        - Some intervals do not contain zero, but noise alone explains them: all simultaneous 95% intervals contain it.
         - The reports contain almost no noise, so that a single report practically is the answer of a person.
         """
         if len(self) == 1:
@@ -336,12 +337,28 @@ class Estimate(LinearForms, FrozenData, Result):
         messages = []
         if lost == size:
             messages.append(f"no frequency can be distinguished from zero with {reports}")
+        elif lost > _MANY_LOST * size and self._is_explained_by_noise():
+            by_chance = round((1 - _CONFIDENCE) / 2 * size)
+            messages.append(
+                f"no frequency can be distinguished from zero with {reports} if all {size:,} values are compared: "
+                f"noise alone makes about {by_chance:,} look different"
+            )
         elif lost > _MANY_LOST * size:
             messages.append(f"most frequencies, {lost:,} of {size:,}, cannot be distinguished from zero with {reports}")
         uniform = np.full(size, 1 / size)
         if float(self.estimator.variances(uniform).sum()) <= _NO_NOISE * (1 - 1 / size):
             messages.append("the reports contain almost no noise: a single report practically is a person's answer")
         return tuple(messages)
+
+    def _is_explained_by_noise(self) -> bool:
+        """Return whether all simultaneous intervals contain zero, in a domain where noise makes some others not do so.
+
+        A true frequency of zero has an interval above zero with half the error probability.
+        """
+        if (1 - _CONFIDENCE) / 2 * len(self) < 1:
+            return False
+        low, _ = self._limits(np.flatnonzero(~self.indistinguishable), _CONFIDENCE, simultaneous=True)
+        return not (low > 0).any()
 
     @property
     def expected_tv(self) -> float:
