@@ -36,7 +36,7 @@ from sfumato.collecting import encode_batch
 #: Seconds of load per measurement.
 SECONDS = 4.0
 #: Options without limits for open collections: all load comes from one address.
-UNLIMITED = ("--open-batch", "0", "--open-per-address", "0", "--open-per-collection", "0")
+UNLIMITED = ("--open-batch", "0", "--open-per-address", "0", "--open-per-collection", "0", "--public-step", "0")
 ROUNDS = 5
 CONNECTIONS = 256
 #: Reports per batch.

@@ -137,7 +137,8 @@ def service(report: Report, mechanism: Mechanism, reports: Any, estimate: sf.Est
             sf.verify(client.certificate(collection))  # the client repeats the collector's audit
             sent = client.submit(collection, reports, batch="monday")
             client.submit(collection, reports, batch="monday")  # a retry is not counted again
-            counts = client.aggregate(collection)
+        with Client(url, token) as admin:  # other readers see public results in steps, once per minute
+            counts = admin.aggregate(collection)
     size = f"{mechanism.bits} bits per report"
     report.sentence(
         f"The {sent[0].reports:,} reports above ({size}) were sent twice to {url}; counted once: {counts.n:,}."

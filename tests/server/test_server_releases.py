@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import sfumato as sf
+from sfumato.collecting.batch import encode_batch
 from sfumato.server.store import open_store
-from support.collectors import Served, served
+from support.collectors import BATCH_TYPE, Served, served, until
 
 ARRIVALS = 30
 
@@ -116,6 +118,77 @@ def test_live_streams_advance_by_whole_groups(tmp_path: Path, monkeypatch: pytes
                 numbers.append(json.loads(line[6:])["reports"])
         connection.close()
         assert set(numbers) <= {0, 10, 20}
+
+
+@pytest.mark.slow
+def test_strangers_cannot_time_arrivals_at_public_results(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next step is an hour away, so nothing may change before the survey is closed."""
+    monkeypatch.setattr("sfumato.server.api.collections._FRESH_SECONDS", 0.0)
+    with served(store_url, public_step=10, public_seconds=3600.0) as collector:
+        name, mechanism, _ = collector.create(mechanism="rr")
+        paths = [*PATHS, "/", "/v1/collections/{name}/estimate?method=simplex&level=0.9"]
+        views: dict[str, list[Any]] = {path: [] for path in paths}
+        for number in range(-1, ARRIVALS):
+            if number >= 0:
+                assert collector.send(name, mechanism, [number % 5], f"arrival-{number}").status == 200
+            for path, view in views.items():
+                response = collector.ask("GET", path.format(name=name), token="sfr_of-a-stranger")
+                assert response.status == 200
+                view.append(response.body)
+        assert {path: steps(view) for path, view in views.items()} == {path: [] for path in paths}
+        reader = collector.as_admin("POST", f"/v1/collections/{name}/roles", {"role": "reader"}).json["token"]
+        for token in (collector.admin, reader):  # people with a role see every report at once
+            for path, key in (("", "reports"), ("/aggregate", "n"), ("/estimate", "reports")):
+                assert collector.ask("GET", f"/v1/collections/{name}{path}", token=token).json[key] == ARRIVALS
+        assert collector.as_admin("PATCH", f"/v1/collections/{name}", {"state": "closed"}).status == 200
+        assert collector.aggregate(name) == sf.aggregate(mechanism, [number % 5 for number in range(ARRIVALS)])
+
+
+@pytest.mark.slow
+def test_public_results_advance_by_steps_and_undo_removes_reports(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sfumato.server.api.collections._FRESH_SECONDS", 0.0)
+    with served(store_url, public_step=10, public_seconds=0.01) as collector:
+        name, mechanism, _ = collector.create(mechanism="rr")
+        shown = {0}
+        for number in range(ARRIVALS):
+            assert collector.send(name, mechanism, [1], f"arrival-{number}").status == 200
+            shown.add(collector.aggregate(name).n)
+        until(lambda: collector.aggregate(name).n > ARRIVALS - 10)
+        shown.add(collector.aggregate(name).n)
+        assert all(after - before >= 10 for before, after in pairwise(sorted(shown)))
+        # An undo removes reports from the counts that everyone sees.
+        assert collector.send(name, mechanism, [2] * 200, "a-flood-of-200").status == 200
+        until(lambda: collector.aggregate(name).n == ARRIVALS + 200)
+        (day,) = collector.as_admin("GET", f"/v1/collections/{name}/days").json["days"]
+        assert collector.as_admin("POST", f"/v1/collections/{name}/undo", {"day": day["day"]}).status == 200
+        assert collector.aggregate(name).n == 0
+        assert collector.ask("GET", f"/v1/collections/{name}").json["reports"] == 0
+        # A date ends a survey, too.
+        assert collector.send(name, mechanism, [3], "after-the-undo").status == 200
+        assert collector.aggregate(name).n == 0
+        assert collector.as_admin("PATCH", f"/v1/collections/{name}", {"closes": 1}).status == 200
+        until(lambda: collector.aggregate(name).n == 1)
+
+
+@pytest.mark.slow
+def test_public_results_of_waves_advance_by_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.server.api.collections._FRESH_SECONDS", 0.0)
+    with served(f"sqlite:///{tmp_path}/collect.db", public_step=10, public_seconds=3600.0) as collector:
+        policy = sf.Uniform(sf.Domain.range(3), 1)
+        lifetime = sf.Uniform(sf.Domain.range(3), 2).to_dict()
+        name, mechanism, _ = collector.create(policy, lifetime=lifetime, waves={"count": 3, "days": None})
+        report = encode_batch(mechanism, sf.privatize(mechanism, [1] * 12))
+        headers = {"Content-Type": BATCH_TYPE, "Idempotency-Key": "twelve-people"}
+        sent = collector.ask("POST", f"/v1/collections/{name}/reports?wave=0", report, headers=headers)
+        assert sent.status == 200, sent.body
+        for path, key in (("/aggregate", "n"), ("/estimate", "reports"), ("/waves", "reports")):
+            assert collector.ask("GET", f"/v1/collections/{name}{path}").json[key] == 0
+            assert collector.as_admin("GET", f"/v1/collections/{name}{path}").json[key] == 12
+        assert collector.as_admin("PATCH", f"/v1/collections/{name}", {"state": "closed"}).status == 200
+        for path, key in (("/aggregate", "n"), ("/estimate", "reports"), ("/waves", "reports")):
+            assert collector.ask("GET", f"/v1/collections/{name}{path}").json[key] == 12
 
 
 def test_a_group_has_at_least_two_reports_and_waves_have_none(tmp_path: Path) -> None:

@@ -44,10 +44,11 @@ from sfumato.server.store.management import ANY, Grant
 BATCH_TYPE = "application/vnd.sfumato.reports"
 #: Seconds that are enough for anything on any machine: who waits for so long waits in vain.
 LONG_ENOUGH = 300.0
-#: Settings without limits per address and per open collection: all tests have one address.
+#: Settings without limits per address and per open collection, because all tests have one address. Public results show
+#: each report at once.
 UNLIMITED = dict.fromkeys(
     ("open_batch", "open_per_address", "open_per_collection", "estimates_each", "estimates_per_collection"), 0
-) | {"streams_each": 0}
+) | {"streams_each": 0, "public_step": 0}
 DISEASES = sf.Domain(["none", "flu", "hiv", "cancer", "other"])
 POLICY = sf.HighLow(DISEASES, sensitive=["hiv", "cancer"], epsilon=1)
 
@@ -202,7 +203,7 @@ class ServeProcess:
     def __init__(self, store_url: str, folder: Path, *options: str) -> None:
         self._command = [
             *(sys.executable, "-m", "sfumato.cli", "serve", "--store", store_url, "--rate", "0"),
-            *("--open-batch", "0", "--open-per-address", "0", "--open-per-collection", "0"),
+            *("--open-batch", "0", "--open-per-address", "0", "--open-per-collection", "0", "--public-step", "0"),
             *options,
         ]
         self.log = folder / "serve.log"

@@ -56,6 +56,14 @@ from sfumato.cli._store import STORE_OPTION, opened
     help="Maximum reports per day to one open collection, for each process; 0 means no limit.",
 )
 @click.option(
+    "--public-step",
+    type=click.IntRange(0),
+    default=10,
+    show_default=True,
+    help="Least number of reports by which public results advance, at most once per minute, for readers without a "
+    "token. 0 shows each report at once, so that its arrival can be timed.",
+)
+@click.option(
     "--allow-hosts",
     "hosts",
     metavar="NAMES",
@@ -110,6 +118,7 @@ def command(
     open_batch: int,
     open_per_address: int,
     open_per_collection: int,
+    public_step: int,
     hosts: str,
     max_bytes: int,
     max_store_bytes: int,
@@ -160,6 +169,7 @@ def command(
         open_batch=open_batch,
         open_per_address=open_per_address,
         open_per_collection=open_per_collection,
+        public_step=public_step,
         hosts=hosts,
         proxies=trust_proxy,
         max_bytes=max_bytes,

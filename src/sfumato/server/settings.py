@@ -45,6 +45,10 @@ class Settings:
     open_batch: int = 100
     open_per_address: int = 1000
     open_per_collection: int = 100_000
+    #: Least number of reports by which public results advance for readers without a token, and seconds between two
+    #: such steps. 0 reports: each report is shown at once.
+    public_step: int = 10
+    public_seconds: float = 60.0
     #: Host names that the collector answers to, separated by commas; ``*`` for all. A browser stores answers by host
     #: name, so a second name would allow a second draw.
     hosts: str = "*"

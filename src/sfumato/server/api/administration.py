@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 from starlette.requests import Request
 
+from sfumato.server.api.collections import Collection
 from sfumato.server.api.collector import Collector
 from sfumato.server.api.schemas import (
     Change,
@@ -39,6 +40,7 @@ from sfumato.server.store.presentation import Presentation
 from sfumato.server.store.records import FOLLOWING_STATES, METADATA, Metadata, Record, Schedule, State
 
 __all__ = [
+    "as_reader",
     "change_collection",
     "check_policy",
     "create_collection",
@@ -122,6 +124,16 @@ async def _reads(collector: Collector, request: Request, collection: str) -> boo
     return secret is not None and await _may(collector, token_hash(secret), collection, ("owner", "reader"))
 
 
+async def as_reader(collector: Collector, request: Request, collection: Collection) -> Collection:
+    """Return a collection with public results as the sender of a request may see it.
+
+    Readers without a token see the last release. If they saw each report at once, they could time every arrival.
+    """
+    if not collector.settings.public_step or collection.metadata.release_every is not None:
+        return collection
+    return collection if await _reads(collector, request, collection.id) else collection.released()
+
+
 def json_response(response: Any, status: int = 200) -> JsonResponse:
     """Return a response object as a JSON response."""
     return JsonResponse(msgspec.json.encode(response, enc_hook=str), status)
@@ -143,6 +155,8 @@ async def list_collections(collector: Collector, request: Request) -> JsonRespon
             reports = progress.reports
             if metadata.results == "admin" and not everything:
                 reports, _ = collector.collections.shown(name, progress.reports, progress.batches)
+            elif collector.settings.public_step and metadata.release_every is None and not everything:
+                reports = progress.released_reports
             shown.append(
                 ListedCollection(
                     name, metadata.title, metadata.description, state, metadata.submission, metadata.results,
@@ -163,6 +177,8 @@ def query_number(parameters: Mapping[str, str], name: str) -> int:
 async def give_collection(collector: Collector, request: Request) -> JsonResponse:
     """Return one collection, with everything that a client needs to randomize for it."""
     collection = await collector.collections.get(request.path_params["id"], fresh=True)
+    if collection.metadata.results == "public":
+        collection = await as_reader(collector, request, collection)
     response = collection.response(collector.now())
     if collection.metadata.results == "admin" and not await _reads(collector, request, collection.id):
         reports, batches = collector.collections.shown(collection.id, response.reports, response.batches)

@@ -57,6 +57,8 @@ class Collection:
     key_hash: bytes | None
     progress: Progress
     read_at: float
+    #: Whether the reader sees the last release only.
+    is_released: bool = False
 
     @property
     def id(self) -> str:
@@ -71,6 +73,12 @@ class Collection:
         presented = {} if shown is None else {"presentation": msgspec.to_builtins(shown)}
         hashes = {"mechanism_hash": self.mechanism.hash, "policy_hash": self.policy_hash}
         return canonical_hash(fixed | hashes | presented)
+
+    def released(self) -> Collection:
+        """Return the collection as readers without a token see it: as of the last release."""
+        reports, batches = self.progress.released_reports, self.progress.released_batches
+        progress = dataclasses.replace(self.progress, reports=reports, batches=batches)
+        return dataclasses.replace(self, progress=progress, is_released=True)
 
     def response(self, now: float) -> CollectionResponse:
         """Return the public description of the collection at a time."""
@@ -186,8 +194,8 @@ class Collections:
         )
 
     async def counts(self, collection: Collection) -> Aggregate:
-        """Return the counts of a collection that may be shown: all of them, or those of the last release."""
-        released = collection.metadata.release_every is not None
+        """Return the counts of a collection that its reader may see: all of them, or those of the last release."""
+        released = collection.is_released or collection.metadata.release_every is not None
 
         def read() -> Aggregate:
             return self._store.counts(collection.id, collection.mechanism, released=released)
@@ -209,5 +217,9 @@ class Collections:
         return earlier[1:]
 
     async def wave_counts(self, collection: Collection) -> dict[int, Aggregate]:
-        """Return the counts of each wave that has reports, in order."""
-        return await self._readers.run(self._store.wave_counts, collection.id, collection.mechanism)
+        """Return the counts of each wave that has reports, in order, as the reader of the collection may see them."""
+
+        def read() -> dict[int, Aggregate]:
+            return self._store.wave_counts(collection.id, collection.mechanism, released=collection.is_released)
+
+        return await self._readers.run(read)

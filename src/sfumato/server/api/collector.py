@@ -25,6 +25,7 @@ from sfumato.server.jobs.watchdog import notify, report_health
 from sfumato.server.jobs.writer import Writer
 from sfumato.server.settings import Settings
 from sfumato.server.store.base import Store
+from sfumato.server.store.records import METADATA
 
 __all__ = ["Collector"]
 
@@ -90,7 +91,7 @@ class Collector:
         self.cached_estimates = ResultCache()
         self.streams = 0
         self.stopping = asyncio.Event()
-        work = (self._forget(), self._erase(), self._watch_store(), self._count_collections())
+        work = (self._forget(), self._erase(), self._watch_store(), self._count_collections(), self._release())
         self._tasks = [asyncio.create_task(one) for one in (*work, report_health(lambda: self.writer.alive))]
 
     async def _forget(self) -> None:
@@ -121,6 +122,19 @@ class Collector:
             erased_at = started if erased else erased_at
             self.metrics.trace_age(self._loop.time() - erased_at)
             await asyncio.sleep(self.store.erase_seconds if erased else min(_ERASE_RETRY, self.store.erase_seconds))
+
+    async def _release(self) -> None:
+        """Let readers without a token see new reports, in steps and at intervals that do not depend on arrivals."""
+        while self.settings.public_step:
+            try:
+                for name, stored, state, reports in await self.readers.run(self.store.unreleased):
+                    metadata = METADATA.decode(stored)
+                    over = metadata.state_at(state, self.now()) != "open"
+                    if metadata.results == "public" and (over or reports >= self.settings.public_step):
+                        await self.writer.run(partial(Store.release, collection=name))
+            except Exception:  # the store may be unavailable; the next run retries
+                LOG.warning("public results could not be brought up to date", exc_info=True)
+            await asyncio.sleep(self.settings.public_seconds)
 
     async def _watch_store(self) -> None:
         """Check readiness at the start and at intervals, so that the metrics state it without a probe."""

@@ -128,7 +128,7 @@ async def _take_reports(collector: Collector, request: Request, headers: RawHead
         _use_budgets(collector, collection, address, len(reports))
     try:
         result = await collector.writer.submit(submission)
-    except BaseException:
+    except Exception:  # not if the request is cancelled, because its reports are counted all the same
         if is_open:
             _return_budgets(collector, collection, address, len(reports))
         raise

@@ -26,7 +26,7 @@ from sfumato.collecting import Aggregate
 from sfumato.errors import InvalidInput, MissingExtra
 from sfumato.estimation import Answers, Estimate, plausibility
 from sfumato.questions import Frequencies, Question, Workload, read_question
-from sfumato.server.api.administration import require_role
+from sfumato.server.api.administration import as_reader, require_role
 from sfumato.server.api.collections import Collection
 from sfumato.server.api.collector import Collector
 from sfumato.server.api.schemas import AnswerRow, EstimateResponse, EstimateRow
@@ -116,11 +116,12 @@ def as_parquet(estimate: Estimate | Answers, confidence: float) -> bytes:
 
 
 async def readable(collector: Collector, request: Request) -> Collection:
-    """Return the collection; raise ApiError if the client may not read its results."""
+    """Return the collection as the client may see it; raise ApiError if the client may not read its results."""
     collection = await collector.collections.get(request.path_params["id"])
     if collection.metadata.results == "admin":
         await require_role(collector, request, collection.id, "owner", "reader")
-    return collection
+        return collection
+    return await as_reader(collector, request, collection)
 
 
 def requested_estimate(request: Request, collection: Collection) -> EstimateRequest:

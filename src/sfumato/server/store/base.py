@@ -343,6 +343,10 @@ class Store(ABC):
     #: For the functions of ``management``, which work on any store.
     connected, transaction, hold_collection = _connected, _transaction, _hold
 
+    def release_in(self, execute: Execute, collection: str) -> None:
+        """Release all reports of a collection in an open transaction, unless it releases them in groups."""
+        self._release_all(execute, collection)
+
     # -- steps of counting ----------------------------------------------------------------------------------
 
     def _known_tokens(self, execute: Execute, collection: str, group: Sequence[Submission]) -> dict[bytes, bool]:
@@ -406,8 +410,32 @@ class Store(ABC):
     def _release(self, execute: Execute, collection: str) -> None:
         """Copy the counts to those that readers see, if enough reports were counted since the last copy."""
         if execute(self.sql.release, (collection,)).rowcount:
-            execute(self.sql.forget_released, (collection,))
-            execute(self.sql.copy_counts, (collection,))
+            self._copy_counts(execute, collection)
+
+    def _copy_counts(self, execute: Execute, collection: str) -> None:
+        """Replace the released counts of a collection by its present ones."""
+        execute(self.sql.forget_released, (collection,))
+        execute(self.sql.copy_counts, (collection,))
+
+    def _release_all(self, execute: Execute, collection: str) -> None:
+        """Release all reports of a collection, unless it releases them in groups."""
+        if execute(self.sql.release_all, (collection,)).rowcount:
+            self._copy_counts(execute, collection)
+
+    def unreleased(self) -> list[tuple[str, str, State, int]]:
+        """Return id, metadata, state and number of unreleased reports of collections that have some.
+
+        Collections that release reports in groups are left out.
+        """
+        with self._connected() as execute:
+            rows: list[tuple[str, str, State, int]] = execute(self.sql.unreleased).fetchall()
+        return rows
+
+    def release(self, collection: str) -> None:
+        """Let readers without a token see all reports of a collection that were counted so far."""
+        with self._transaction() as execute:
+            self._hold(execute, collection)
+            self._release_all(execute, collection)
 
     def counts(self, collection: str, mechanism: Mechanism, *, released: bool = False) -> Aggregate:
         """Return a consistent snapshot of the counts; with ``released``, as of the last release."""
@@ -419,13 +447,14 @@ class Store(ABC):
                 counts[page * PAGE : (page + 1) * PAGE] = np.frombuffer(data, "<i8")
         return Aggregate(mechanism.hash, rows[0][0] if rows else 0, counts)
 
-    def wave_counts(self, collection: str, mechanism: Mechanism) -> dict[int, Aggregate]:
+    def wave_counts(self, collection: str, mechanism: Mechanism, *, released: bool = False) -> dict[int, Aggregate]:
         """Return a consistent snapshot of the counts of each wave that has reports, in the order of the waves.
 
-        The pages of a wave follow those of the wave before. They hold its counts, and then its number of reports.
+        With ``released``, they are those as of the last release. The pages of a wave follow those of the wave before.
+        They hold its counts, and then its number of reports.
         """
         with self._connected() as execute:
-            rows = execute(self.sql.wave_pages, (collection,)).fetchall()
+            rows = execute(self.sql.released_wave_pages if released else self.sql.wave_pages, (collection,)).fetchall()
         size = mechanism.report_format.count_size
         width = size // PAGE + 1
         waves: dict[int, npt.NDArray[np.int64]] = {}
@@ -506,7 +535,7 @@ class Store(ABC):
         """Return state and counters of a collection, its metadata, and the hash of its key."""
         with self._connected() as execute:
             row = execute(self.sql.progress, (collection,)).fetchone()
-        return None if row is None else (Progress(*row[:3]), *row[3:])
+        return None if row is None else (Progress(*row[:5]), *row[5:])
 
     def collections(self, after: int, limit: int) -> list[tuple[int, str, str, Progress]]:
         """Return number, id, metadata and progress of at most ``limit`` collections after a number, oldest first."""
@@ -527,6 +556,8 @@ class Store(ABC):
             state, metadata = decide(before, stored)
             execute(self.sql.change_state, (state, collection))
             execute(self.sql.change_metadata, (metadata, collection))
+            if state != "open":  # no further reports wait for a group
+                self._release_all(execute, collection)
 
     # -- keys and tokens ---------------------------------------------------------------------------------
 

@@ -271,6 +271,7 @@ def undo_day(store: Store, collection: str, mechanism: Mechanism, day: int, chan
             execute(_mark(store, update), (page_bytes(pages, page, size), collection, page))
         execute(_mark(store, "DELETE FROM raw WHERE collection = ? AND day = ?"), (collection, day))
         execute(_mark(store, "UPDATE progress SET reports = reports - ? WHERE collection = ?"), (n, collection))
+        store.release_in(execute, collection)  # readers must not see the removed reports any longer
         _record(store, execute, collection, change._replace(details=change.details.replace("REPORTS", str(n))))
     return n
 

@@ -112,7 +112,7 @@ class PostgreSQLStore(Store):
         with self._transaction() as execute:
             execute(self.sql.rewrite_tokens)
         with self._connected() as execute:
-            for table in ("tokens", "counts", "progress", "raw"):
+            for table in ("tokens", "counts", "progress", "released", "raw"):
                 (size,) = execute("SELECT pg_total_relation_size(%s::regclass)", (table,)).fetchone()
                 rewritten = size <= _MOST_REWRITTEN
                 try:

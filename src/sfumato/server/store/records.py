@@ -170,6 +170,9 @@ class Progress:
     state: State
     reports: int
     batches: int
+    #: The counters as of the last release, which readers without a token see.
+    released_reports: int = 0
+    released_batches: int = 0
 
 
 class Submission(NamedTuple):

@@ -5,7 +5,8 @@ table        contents
 ===========  =======================================================================================================
 collections  the constant parts of a collection, such as its question, and its metadata (column ``about``)
 progress     the state of a collection, and its numbers of reports and batches; a transaction that counts locks the row
-released     a copy of the counts as of the last release, for collections that release reports in groups
+released     a copy of the counts as of the last release, for readers without a token, and for collections that release
+             reports in groups
 counts       the counts of a collection, in pages; pages with only zeros have no row; the pages of a
              wave follow those of the wave before
 batches      a hash of every counted batch id, and its receipt: a digest of the payload and the number of reports
@@ -79,11 +80,21 @@ class Statements:
             "UPDATE progress SET released_reports = reports, released_batches = batches "
             f"WHERE collection = {mark} AND reports - released_reports >= release_every"
         )
+        # Collections without groups whose counts have changed since their last release.
+        self.unreleased = (
+            "SELECT id, about, state, reports - released_reports FROM progress JOIN collections ON id = collection "
+            "WHERE release_every IS NULL AND (reports <> released_reports OR batches <> released_batches)"
+        )
+        self.release_all = (
+            "UPDATE progress SET released_reports = reports, released_batches = batches "
+            f"WHERE collection = {mark} AND release_every IS NULL"
+        )
         self.forget_released = f"DELETE FROM released WHERE collection = {mark}"
         self.copy_counts = (
             f"INSERT INTO released SELECT collection, page, counts FROM counts WHERE collection = {mark} ORDER BY page"
         )
         self.wave_pages = f"SELECT page, counts FROM counts WHERE collection = {mark} ORDER BY page"
+        self.released_wave_pages = f"SELECT page, counts FROM released WHERE collection = {mark} ORDER BY page"
         # -- stored reports
         self.insert_reports = "INSERT INTO raw VALUES"
         self.forget_reports = (
@@ -117,11 +128,12 @@ class Statements:
             f"CASE WHEN release_every IS NULL THEN {name} ELSE released_{name} END" for name in ("reports", "batches")
         )
         self.progress = (
-            f"SELECT state, {numbers}, about, key_hash FROM progress JOIN collections ON id = collection "
+            f"SELECT state, {numbers}, released_reports, released_batches, about, key_hash "
+            "FROM progress JOIN collections ON id = collection "
             f"WHERE collection = {mark}"
         )
         self.collections = (
-            f"SELECT number, id, about, state, {numbers} FROM collections "
+            f"SELECT number, id, about, state, {numbers}, released_reports, released_batches FROM collections "
             f"JOIN progress ON collection = id WHERE number > {mark} ORDER BY number LIMIT {mark}"
         )
         self.metadata = f"SELECT about FROM collections WHERE id = {mark}"
