@@ -115,6 +115,19 @@ def test_what_the_sampler_draws_is_valid(mechanism: Mechanism) -> None:
     assert mechanism.report_format.validate(reports) is reports
 
 
+@pytest.mark.parametrize("values", [2, 3, 5, 16, 17, 64, 100, 128, 129, 256, 257])
+def test_reports_of_every_width_are_packed_without_gaps(values: int) -> None:
+    """1 to 9 bits per report, and every number of reports up to three groups of eight."""
+    mechanism = RandomizedResponse(sf.Domain.range(values), 1)
+    width = mechanism.bits
+    for count in range(1, 26):
+        reports = (np.arange(count) * 7919 + values - 1) % values
+        batch = encode_batch(mechanism, reports)
+        packed = int.from_bytes(batch[48:], "little")  # report i is in the bits from i * width
+        assert [packed >> place * width & (1 << width) - 1 for place in range(count)] == reports.tolist()
+        assert decode_batch(mechanism, batch).tolist() == reports.tolist()
+
+
 def test_an_index_beyond_the_outputs_is_refused_with_its_row() -> None:
     mechanism = MECHANISMS["response, 3 bits"]
     assert refusal(mechanism.report_format.validate, [0, 4, 5, 9]) == (
