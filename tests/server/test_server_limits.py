@@ -314,6 +314,13 @@ def test_what_is_asked_for_by_many_is_computed_once() -> None:
             assert len(computed) == times
         assert await cache.get("large", computing(bytes(9_000))) == bytes(9_000)
         assert await cache.get("a", computing(b"3")) == b"3"  # the first was pushed out
+        # A new version replaces the result of the one before, so that a cache does not fill up with old ones.
+        before = len(cache._results)
+        for version in range(100):
+            assert await cache.get("a", computing(b"%d" % version), version) == b"%d" % version
+            assert cache.known("a", version) == b"%d" % version
+        assert cache.known("a", 98) is None
+        assert len(cache._results) == before
 
     asyncio.run(run())
 

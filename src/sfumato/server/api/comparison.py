@@ -45,15 +45,16 @@ async def give_comparison(collector: Collector, request: Request) -> JsonRespons
     async def encoded() -> bytes:
         return await _encode(collector, groups, counts, options, against)
 
-    versions = tuple((group.id, one.n, group.progress.batches) for group, one in zip(groups, counts, strict=True))
-    key = ("comparison", versions, against, *options.key)
+    version = tuple((one.n, group.progress.batches) for group, one in zip(groups, counts, strict=True))
+    views = tuple((group.id, group.is_released) for group in groups)
+    key = ("comparison", views, against, *options.key)
     cache = collector.unusual_responses
-    known = cache.known(key)
+    known = cache.known(key, version)
     if known is not None:
         return JsonResponse(known)
     address = collector.addresses.of(request.scope)
     with collector.estimates_each.take(address), collector.estimates_per_collection.take(names[0]):
-        return JsonResponse(await cache.get(key, encoded))
+        return JsonResponse(await cache.get(key, encoded, version))
 
 
 def _about(request: Request, name: str) -> Request:

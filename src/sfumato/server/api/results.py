@@ -246,17 +246,22 @@ async def estimate_response(
 
     usual = options.confidence in _USUAL_LEVELS and options.question in (None, collection.question)
     cache = collector.estimate_responses if usual else collector.unusual_responses
-    key = (collection.id, wave, *_version(collection, counts), *options.key)
-    known = cache.known(key)
+    key, version = (*_view(collection, wave), *options.key), _version(collection, counts)
+    known = cache.known(key, version)
     if known is not None:
         return known
     # Many readers may wait for one computation; only the request that starts it uses a share.
-    with nullcontext() if cache.is_pending(key) else _share(collector, request, collection):
-        return await cache.get(key, encoded)
+    with nullcontext() if cache.is_pending(key, version) else _share(collector, request, collection):
+        return await cache.get(key, encoded, version)
+
+
+def _view(collection: Collection, wave: int | None) -> tuple[str, bool, int | None]:
+    """Return what identifies a collection in a cache: its last release and its present counts have separate entries."""
+    return collection.id, collection.is_released, wave
 
 
 def _version(collection: Collection, counts: Aggregate) -> tuple[int, int]:
-    """Return what identifies counts in a cache: after an undo, the number of reports may return to an earlier one."""
+    """Return the version of counts in a cache: after an undo, the number of reports may return to an earlier one."""
     return counts.n, collection.progress.batches
 
 
@@ -274,8 +279,8 @@ async def _estimate(
         document: str = await collector.slow_estimates.ask("estimate", mechanism=spec, counts=content, method=method)
         return document.encode()
 
-    key = (collection.id, wave, *_version(collection, counts), method)
-    cached = await collector.cached_estimates.get(key, computed)
+    key = (*_view(collection, wave), method)
+    cached = await collector.cached_estimates.get(key, computed, _version(collection, counts))
     return await collector.workers.run(estimate_of, collection.mechanism, cached)
 
 

@@ -51,8 +51,8 @@ async def give_waves(collector: Collector, request: Request) -> JsonResponse | R
         return await collector.workers.run(_encode, collection, counts, options)
 
     reports = tuple(sorted((wave, each.n) for wave, each in counts.items()))
-    key = (collection.id, "waves", reports, options.method, options.confidence)
-    return JsonResponse(await collector.estimate_responses.get(key, encoded))
+    key = (collection.id, "waves", collection.is_released, options.method, options.confidence)
+    return JsonResponse(await collector.estimate_responses.get(key, encoded, reports))
 
 
 def _estimates(mechanism: Mechanism, counts: dict[int, Aggregate], method: str) -> WaveEstimates:

@@ -28,35 +28,48 @@ _ENTRY_OVERHEAD = 512
 
 
 class ResultCache:
-    """A bounded cache for the results of long computations. Concurrent requests for a key share one computation."""
+    """A bounded cache for the results of long computations. Concurrent requests for a key share one computation.
+
+    A key has one result, that of the last ``version`` of its data. Results of earlier versions would fill the cache
+    while reports arrive, and no request would ask for them again.
+    """
 
     def __init__(self, most_bytes: int = 2**26) -> None:
-        self._results: OrderedDict[Hashable, bytes | ApiError] = OrderedDict()
-        self._pending: dict[Hashable, asyncio.Task[bytes | ApiError]] = {}
+        self._results: OrderedDict[Hashable, tuple[Hashable, bytes | ApiError]] = OrderedDict()
+        self._pending: dict[tuple[Hashable, Hashable], asyncio.Task[bytes | ApiError]] = {}
         self._left = most_bytes
 
-    def known(self, key: Hashable) -> bytes | None:
+    def _cached(self, key: Hashable, version: Hashable) -> bytes | ApiError | None:
+        """Return the cached result of a version, or None."""
+        cached, result = self._results.get(key, (None, None))
+        return result if cached == version else None
+
+    def known(self, key: Hashable, version: Hashable = None) -> bytes | None:
         """Return the cached result of a key, or None."""
-        result = self._results.get(key)
+        result = self._cached(key, version)
         return result if isinstance(result, bytes) else None
 
-    def is_pending(self, key: Hashable) -> bool:
+    def is_pending(self, key: Hashable, version: Hashable = None) -> bool:
         """Return whether the result of a key is being computed."""
-        return key in self._pending
+        return (key, version) in self._pending
 
-    async def get(self, key: Hashable, compute: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes:
+    async def get(
+        self, key: Hashable, compute: Callable[[], Coroutine[Any, Any, bytes]], version: Hashable = None
+    ) -> bytes:
         """Return the cached result of a key, or compute it."""
-        result = self._results.get(key)
+        result = self._cached(key, version)
         if result is None:
-            if key not in self._pending:
-                self._pending[key] = asyncio.create_task(self._compute(key, compute))
+            if (key, version) not in self._pending:
+                self._pending[key, version] = asyncio.create_task(self._compute(key, version, compute))
             # Shielded, because the client that started the computation may disconnect while others wait.
-            result = await asyncio.shield(self._pending[key])
+            result = await asyncio.shield(self._pending[key, version])
         if isinstance(result, ApiError):
             raise ApiError(result.reason, result.message)
         return result
 
-    async def _compute(self, key: Hashable, compute: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes | ApiError:
+    async def _compute(
+        self, key: Hashable, version: Hashable, compute: Callable[[], Coroutine[Any, Any, bytes]]
+    ) -> bytes | ApiError:
         """Compute a result, cache it, and evict the oldest results beyond the size limit."""
         result: bytes | ApiError
         try:
@@ -66,11 +79,13 @@ class ResultCache:
             if error.reason not in _FINAL:
                 return result
         finally:
-            del self._pending[key]
-        self._results[key] = result
+            del self._pending[key, version]
+        if key in self._results:
+            self._left += _size(self._results.pop(key)[1])
+        self._results[key] = version, result
         self._left -= _size(result)
         while self._left < 0:
-            self._left += _size(self._results.popitem(last=False)[1])
+            self._left += _size(self._results.popitem(last=False)[1][1])
         return result
 
 
