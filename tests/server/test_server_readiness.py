@@ -48,6 +48,20 @@ def test_the_metrics_state_readiness_without_a_probe(tmp_path: Path, monkeypatch
         until(lambda: states(0.0))
 
 
+def test_the_metrics_count_collections_soon_after_a_change(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.server.api.collector._CHECK_SECONDS", 0.05)
+    with served(store_url) as collector:
+
+        def counted(**states: int) -> bool:
+            lines = collector.ask("GET", "/metrics").body.decode().splitlines()
+            return {f'sfumato_collections{{state="{state}"}} {float(n)}' for state, n in states.items()} <= {*lines}
+
+        names = [collector.create(mechanism="rr")[0] for _ in range(2)]
+        until(lambda: counted(open=2, closed=0, archived=0))
+        assert collector.as_admin("PATCH", f"/v1/collections/{names[0]}", {"state": "closed"}).status == 200
+        until(lambda: counted(open=1, closed=1, archived=0))
+
+
 # -- a store that is gone ------------------------------------------------------------------------------------
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -91,7 +90,7 @@ class Collector:
         self.cached_estimates = ResultCache()
         self.streams = 0
         self.stopping = asyncio.Event()
-        work = (self._forget(), self._erase(), self._watch_store(), self._count_collections(), self._release())
+        work = (self._forget(), self._erase(), self._watch_store(), self._count_implausible(), self._release())
         self._tasks = [asyncio.create_task(one) for one in (*work, report_health(lambda: self.writer.alive))]
 
     async def _forget(self) -> None:
@@ -141,26 +140,26 @@ class Collector:
         while True:
             with contextlib.suppress(ApiError, OSError):  # the refusal is recorded
                 await self.readiness.check()
+            with contextlib.suppress(ApiError):
+                self.metrics.collections(await self.readers.run(self.store.states))
             self.metrics.waiting(self.writer.waiting)
             await asyncio.sleep(_CHECK_SECONDS)
 
-    async def _count_collections(self) -> None:
-        """Count collections by state, and those with improbable counts, at the start and once per hour."""
+    async def _count_implausible(self) -> None:
+        """Count the open collections with improbable counts, at the start and once per hour."""
         while True:
             try:
-                states: Counter[str] = Counter()
                 implausible = after = 0
                 while rows := await self.readers.run(self.store.collections, after, 100):
                     after = rows[-1][0]
                     for _, name, _, progress in rows:
-                        states[progress.state] += 1
                         if progress.state == "open" and progress.reports:
                             implausible += await self._is_implausible(name)
-                self.metrics.collections(states, implausible)
+                self.metrics.implausible(implausible)
                 if implausible:
                     LOG.warning("reports may be forged", extra={"fields": {"collections": implausible}})
             except Exception:  # the store may be unavailable; the next run retries
-                LOG.warning("collections could not be counted", exc_info=True)
+                LOG.warning("collections could not be tested for forged reports", exc_info=True)
             await asyncio.sleep(_RETENTION_SECONDS)
 
     async def _is_implausible(self, name: str) -> bool:

@@ -112,11 +112,14 @@ class Metrics:
         )
         self._by_route: dict[str, Any] = {}
 
-    def collections(self, states: Mapping[str, int], implausible: int) -> None:
-        """Set the number of collections by state, and of those whose reports may be forged."""
+    def collections(self, states: Mapping[str, int]) -> None:
+        """Set the number of collections by state."""
         for state in ("open", "closed", "archived"):
             self._collections.labels(state).set(states.get(state, 0))
-        self._implausible.set(implausible)
+
+    def implausible(self, count: int) -> None:
+        """Set the number of open collections whose reports may be forged."""
+        self._implausible.set(count)
 
     def request(self, route: str, seconds: float) -> None:
         """Record the duration of a request to a route."""

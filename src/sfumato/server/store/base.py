@@ -543,6 +543,11 @@ class Store(ABC):
             rows = execute(self.sql.collections, (after, limit)).fetchall()
         return [(number, name, metadata, Progress(*rest)) for number, name, metadata, *rest in rows]
 
+    def states(self) -> dict[str, int]:
+        """Return the number of collections in each state that occurs."""
+        with self._connected() as execute:
+            return dict(execute(self.sql.states).fetchall())
+
     def change(self, collection: str, decide: Callable[[State, str], tuple[State, str]]) -> None:
         """Change state and metadata of a collection to those that ``decide`` returns for the present ones.
 

@@ -136,6 +136,7 @@ class Statements:
             f"SELECT number, id, about, state, {numbers}, released_reports, released_batches FROM collections "
             f"JOIN progress ON collection = id WHERE number > {mark} ORDER BY number LIMIT {mark}"
         )
+        self.states = "SELECT state, COUNT(*) FROM progress GROUP BY state"
         self.metadata = f"SELECT about FROM collections WHERE id = {mark}"
         self.change_state = f"UPDATE progress SET state = {mark} WHERE collection = {mark}"
         self.change_metadata = f"UPDATE collections SET about = {mark} WHERE id = {mark}"
