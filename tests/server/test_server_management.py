@@ -110,6 +110,14 @@ def test_the_wording_is_fixed_once_a_collection_has_opened(collector: Served) ->
     assert (changed["title"], changed["state"]) == ("Better?", "open")
     assert changed["wording_hash"] != early["wording_hash"]
     assert collector.ask("PATCH", f"/v1/collections/{later}", {"title": "Worse?"}, mine).reason == "conflict"
+    # The certificate records the wording as it is now.
+    for one in (name, later):
+        shown = collector.ask("GET", f"/v1/collections/{one}").json
+        certificate = sf.Certificate.from_json(collector.ask("GET", f"/v1/collections/{one}/certificate").body.decode())
+        assert certificate.wording_hash == shown["wording_hash"]
+        assert certificate.mechanism_hash == shown["mechanism_hash"]
+        assert sf.verify(certificate) == certificate
+        assert sf.Certificate.from_dict(certificate.to_dict()).wording_hash == shown["wording_hash"]
 
 
 def test_reports_are_accepted_between_the_dates(collector: Served) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -32,9 +33,10 @@ _VERSION = 1
 #: Keys of a certificate; then the keys of its worst constraint.
 _KEYS = (
     "format", "version", "holds", "worst", "output", "fault", "evidence", "read",
-    "mechanism_hash", "policy_hash", "mechanism", "policy", "information",
+    "mechanism_hash", "policy_hash", "mechanism", "policy", "information", "wording_hash",
 )  # fmt: skip
 _WORST = ("violated", "excess", "left", "right", "epsilon", "names")
+_HASH = re.compile(r"[0-9a-f]{64}")
 
 #: How much of the sampler an audit read, from most to least: every branch of every value; some values; only an instance
 #: of the same class over fewer values; nothing.
@@ -82,6 +84,9 @@ class Certificate(Result):
     information_bound
         Upper bound on the mutual information of every mechanism that obeys the policy, in nats; None unless the policy
         is a :class:`Prior` policy.
+    wording_hash
+        SHA-256 of the question as people were asked, in hexadecimal, if a collector serves the certificate; otherwise
+        None. An audit does not read the question, so :func:`verify` does not check this hash.
 
     See Also
     --------
@@ -110,6 +115,7 @@ class Certificate(Result):
     # Doubles for people to read; certificates that differ only in their last digits are equal.
     information: float | None = field(default=None, compare=False)
     information_bound: float | None = field(default=None, compare=False)
+    wording_hash: str | None = field(default=None, compare=False)
 
     @property
     def mechanism_hash(self) -> str:
@@ -283,6 +289,8 @@ class Certificate(Result):
         }
         if self.information_bound is not None:
             document["information"] = {"nats": self.information, "bound": self.information_bound}
+        if self.wording_hash is not None:
+            document["wording_hash"] = self.wording_hash
         return document
 
     def to_json(self) -> str:
@@ -370,6 +378,7 @@ class Certificate(Result):
                 coverage=_coverage(document),
                 information=_nats(document, "nats"),
                 information_bound=_nats(document, "bound"),
+                wording_hash=_wording_hash(document),
             )  # fmt: skip
             hashes = {"mechanism": certificate.mechanism_hash, "policy": certificate.policy_hash}
         except InvalidInput:
@@ -438,6 +447,14 @@ def _nats(document: Mapping[str, Any], part: str) -> float | None:
     if isinstance(stated, bool) or not isinstance(stated, (int, float)):
         raise TypeError(f"{part} must be a number, not {stated!r}")
     return float(stated)
+
+
+def _wording_hash(document: Mapping[str, Any]) -> str | None:
+    """Read the hash of the wording, or None."""
+    stated = document.get("wording_hash")
+    if "wording_hash" in document and not (isinstance(stated, str) and _HASH.fullmatch(stated)):
+        raise InvalidInput("a certificate", "wording_hash", "have 64 hexadecimal digits", stated)
+    return stated
 
 
 def _cut(digits: str) -> str:

@@ -74,6 +74,11 @@ class Collection:
         hashes = {"mechanism_hash": self.mechanism.hash, "policy_hash": self.policy_hash}
         return canonical_hash(fixed | hashes | presented)
 
+    def certified(self) -> bytes:
+        """Return the certificate with the hash of the wording, as JSON."""
+        stored = self.record.certificate.rstrip().removesuffix("}").rstrip()
+        return f'{stored},\n  "wording_hash": "{self.wording_hash}"\n}}\n'.encode()
+
     def released(self) -> Collection:
         """Return the collection as readers without a token see it: as of the last release."""
         reports, batches = self.progress.released_reports, self.progress.released_batches
@@ -170,15 +175,17 @@ class Collections:
         progress, stored, key_hash = row
         metadata = METADATA.decode(stored)
         if known is not None:
-            return dataclasses.replace(known, metadata=metadata, key_hash=key_hash, progress=progress, read_at=read_at)
+            fresh = dataclasses.replace(known, metadata=metadata, key_hash=key_hash, progress=progress, read_at=read_at)
+            if metadata != known.metadata:  # the wording may change before a collection has opened
+                fresh.certificate = fresh.certified()
+            return fresh
         record = self._store.collection(name)
         assert record is not None
         mechanism = mechanism_from_spec(record.mechanism)
         policy = policy_from_dict(msgspec.json.decode(record.policy))
         mechanism.report_format.warm_up()
-        certificate = record.certificate.encode()
         question = None if record.question is None else Question.from_dict(msgspec.json.decode(record.question))
-        return Collection(
+        collection = Collection(
             record,
             mechanism,
             mechanism.report_format,
@@ -186,12 +193,14 @@ class Collections:
             None if question is None else question.checked(mechanism.domain),
             describe(policy),
             policy.hash,
-            certificate,
+            b"",
             metadata,
             key_hash,
             progress,
             read_at,
         )
+        collection.certificate = collection.certified()
+        return collection
 
     async def counts(self, collection: Collection) -> Aggregate:
         """Return the counts of a collection that its reader may see: all of them, or those of the last release."""
