@@ -159,6 +159,19 @@ def test_a_flood_of_one_day_is_noticed_and_undone(collector: Served) -> None:
     ]
     assert (days["reports"], days["alarm"]) == (5510, True)
     assert "may be forged" in collector.ask("GET", f"{path}/estimate").json["warnings"][0]
+    # An owner looks at the results without the day before it is undone; strangers may not.
+    without = f"{path}/estimate?without=2024-10-05"
+    assert collector.ask("GET", without).reason == "unauthorized"
+    preview = collector.as_admin("GET", without).json
+    assert preview["reports"] == 1500
+    assert "forged" not in str(preview["warnings"])
+    expected = sf.estimate(mechanism, before).frequencies.tolist()
+    assert [row["frequency"] for row in preview["rows"]] == expected
+    assert collector.as_admin("GET", f"{path}/estimate").json["reports"] == 5510
+    both = collector.as_admin("GET", f"{path}/estimate?without=2024-10-04,%202024-10-05").json
+    assert (both["reports"], both["rows"]) == (0, [])
+    for days in ("2024-10-06", "yesterday", "2024-10-05,", ""):
+        assert collector.as_admin("GET", f"{path}/estimate?without={days}").reason == "invalid"
     assert collector.ask("POST", f"{path}/undo", {"day": "2024-10-05"}).reason == "unauthorized"
     for day in ("2024-10-06", "yesterday"):
         assert collector.as_admin("POST", f"{path}/undo", {"day": day}).reason == "invalid"
@@ -167,7 +180,8 @@ def test_a_flood_of_one_day_is_noticed_and_undone(collector: Served) -> None:
         "reports": 4010,
     }
     assert collector.aggregate(name) == before
-    assert "forged" not in str(collector.ask("GET", f"{path}/estimate").json["warnings"])
+    undone = collector.as_admin("GET", f"{path}/estimate").json
+    assert undone == preview
     # Neither the forged batch nor a cached estimate comes back.
     assert collector.send(name, mechanism, forged, "forged-reports").status == 200
     assert collector.aggregate(name) == before

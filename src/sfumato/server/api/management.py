@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from typing import Any
 
 import msgspec
@@ -16,8 +15,8 @@ from sfumato.server.api.administration import (
     query_number,
     require_token,
 )
-from sfumato.server.api.collections import Collection
 from sfumato.server.api.collector import Collector
+from sfumato.server.api.days import date_of, day_of_date, reject_days, stored_days, undoable
 from sfumato.server.api.schemas import (
     ChangeList,
     Copy,
@@ -167,36 +166,25 @@ async def give_token_use(collector: Collector, request: Request) -> JsonResponse
 # -- days, undo, copies, deletion ----------------------------------------------------------------------------
 
 
-def _reject_days(collection: Collection) -> None:
-    """Raise ApiError for a collection that releases reports in groups: a day may have fewer reports than a group."""
-    if collection.metadata.release_every is not None:
-        raise ApiError("invalid", "a collection with release_every shows no days, and cannot undo one")
-
-
 async def give_days(collector: Collector, request: Request) -> JsonResponse:
     """Return the number of stored reports per day, and whether honest devices could have sent them."""
     name, _ = await owner_of(collector, request)
     collection = await collector.collections.get(name)
     mechanism = collection.mechanism
-    _reject_days(collection)
+    reject_days(collection)
     if collection.metadata.waves is not None:  # such a collection stores no reports, and its waves are not added up
         return json_response(Days(collection.progress.reports, None, False, []))
-    days = await collector.readers.run(stored.reports_by_day, collector.store, name, mechanism)
+    days = await stored_days(collector, collection)
     counts = await collector.collections.counts(collection)
     rows = []
-    for day, of_the_day in days:
+    for day, of_the_day in days.items():
         result = None
         if of_the_day.n >= LEAST_UNDONE:
             result = await collector.workers.run(plausibility, mechanism, of_the_day)
         p_value, alarm = (None, False) if result is None else (result.p_value, result.alarm)
-        rows.append(DayRow(_date(day), of_the_day.n, p_value, alarm))
+        rows.append(DayRow(date_of(day), of_the_day.n, p_value, alarm))
     whole = await collector.workers.run(plausibility, mechanism, counts)
     return json_response(Days(counts.n, whole.p_value, whole.alarm, rows))
-
-
-def _date(day: int) -> str:
-    """Return a day since 1970 as an ISO 8601 date."""
-    return (datetime.date(1970, 1, 1) + datetime.timedelta(days=day)).isoformat()
 
 
 async def undo_reports(collector: Collector, request: Request) -> JsonResponse:
@@ -204,19 +192,9 @@ async def undo_reports(collector: Collector, request: Request) -> JsonResponse:
     name, who = await owner_of(collector, request)
     body = await read_json(request, _UNDO, collector.settings.max_bytes, collector.timeouts)
     collection = await collector.collections.get(name)
-    _reject_days(collection)
-    try:
-        day = (datetime.date.fromisoformat(body.day) - datetime.date(1970, 1, 1)).days
-    except ValueError:
-        raise ApiError("invalid", "day must be a date such as 2026-11-18") from None
-    days = await collector.readers.run(stored.reports_by_day, collector.store, name, collection.mechanism)
-    n = next((counts.n for one, counts in days if one == day), 0)
-    if n < LEAST_UNDONE:
-        message = (
-            f"a day must have at least {LEAST_UNDONE} stored reports to be undone, and this one has {n}: the counts "
-            "before and after would reveal single reports"
-        )
-        raise ApiError("invalid", message)
+    reject_days(collection)
+    day = day_of_date("day", body.day)
+    undoable(await stored_days(collector, collection), day)
     change = _change(collector, who, "undo", day=body.day, reports="REPORTS")
     removed = await collector.writer.run(lambda store: stored.undo_day(store, name, collection.mechanism, day, change))
     await collector.collections.get(name, fresh=True)

@@ -107,6 +107,14 @@ _WAVE = Parameter(
     {"type": "integer", "minimum": 0, "maximum": 399},
 )
 
+_WITHOUT = Parameter(
+    "without",
+    "query",
+    "Days (UTC), separated by commas, whose stored reports are left out. Only for owners; each day must have at least "
+    "100 reports.",
+    {"type": "string", "maxLength": 2000},
+)
+
 _BATCH_WAVE = Parameter(
     "wave",
     "query",
@@ -185,7 +193,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "reader",
         EstimateResponse,
         response_types=(JSON_TYPE, results.PARQUET_TYPE),
-        parameters=(*_ESTIMATE, _QUESTION, _WAVE),
+        parameters=(*_ESTIMATE, _QUESTION, _WAVE, _WITHOUT),
     ),
     Operation(
         "GET",

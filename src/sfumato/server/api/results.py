@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import reduce
 from statistics import NormalDist
 from typing import Any
 
@@ -29,6 +30,7 @@ from sfumato.questions import Frequencies, Question, Workload, read_question
 from sfumato.server.api.administration import as_reader, require_role
 from sfumato.server.api.collections import Collection
 from sfumato.server.api.collector import Collector
+from sfumato.server.api.days import day_of_date, reject_days, stored_days, undoable
 from sfumato.server.api.schemas import AnswerRow, EstimateResponse, EstimateRow
 from sfumato.server.http.responses import ApiError, JsonResponse, Send
 from sfumato.server.jobs.estimates import cached_estimate, estimate_of, in_words
@@ -86,6 +88,9 @@ class EstimateRequest:
     wave: int | None = None
     #: Whether the question is about the districts of a map, which the collection holds.
     is_about_districts: bool = False
+    #: Days since 1970 whose stored reports are left out, and the counts of these reports.
+    without: tuple[int, ...] = ()
+    left_out: Aggregate | None = None
 
     @property
     def document(self) -> dict[str, Any] | None:
@@ -95,9 +100,10 @@ class EstimateRequest:
         return None if self.question is None else self.question.to_dict()
 
     @property
-    def key(self) -> tuple[str, float, str]:
+    def key(self) -> tuple[str, float, str, tuple[int, ...]]:
         """The key of the response in a cache."""
-        return self.method, self.confidence, "" if self.document is None else canonical_json(self.document)
+        question = "" if self.document is None else canonical_json(self.document)
+        return self.method, self.confidence, question, self.without
 
 
 def as_parquet(estimate: Estimate | Answers, confidence: float) -> bytes:
@@ -157,19 +163,43 @@ def _requested_wave(request: Request, collection: Collection) -> int | None:
     return int(digits)
 
 
-async def _counts_of(collector: Collector, collection: Collection, wave: int | None) -> tuple[int | None, Aggregate]:
+async def _without_days(
+    collector: Collector, request: Request, collection: Collection, options: EstimateRequest
+) -> EstimateRequest:
+    """Return a request that leaves out the days that an owner names; raise ApiError unless each could be undone."""
+    await require_role(collector, request, collection.id, "owner")
+    reject_days(collection)
+    days = {day_of_date("without", date.strip()) for date in request.query_params["without"].split(",")}
+    stored = await stored_days(collector, collection)
+    left_out = reduce(Aggregate.merge, [undoable(stored, day) for day in days])
+    return dataclasses.replace(options, without=tuple(sorted(days)), left_out=left_out)
+
+
+async def _counts_of(
+    collector: Collector, collection: Collection, options: EstimateRequest
+) -> tuple[int | None, Aggregate]:
     """Return counts and their wave: the stated wave, or else the last one that has reports.
 
     The waves are never added up: reports of one person in several waves are not independent.
     """
     if collection.metadata.waves is None:
-        return None, await collector.collections.counts(collection)
+        return None, _less(await collector.collections.counts(collection), options.left_out)
     counts = await collector.collections.wave_counts(collection)
-    number = max(counts, default=0) if wave is None else wave
+    number = max(counts, default=0) if options.wave is None else options.wave
     if number not in counts:
         empty = np.zeros(collection.report_format.count_size, np.int64)
         return number, Aggregate(collection.mechanism.hash, 0, empty)
     return number, counts[number]
+
+
+def _less(counts: Aggregate, left_out: Aggregate | None) -> Aggregate:
+    """Return counts without those that are left out; raise ApiError if they were removed meanwhile."""
+    if left_out is None:
+        return counts
+    rest = counts.counts - left_out.counts
+    if (rest < 0).any():
+        raise ApiError("overloaded", "the reports of this day were removed meanwhile; retry")
+    return Aggregate(counts.mechanism_hash, counts.n - left_out.n, rest)
 
 
 def _on_grid(confidence: float) -> float:
@@ -214,10 +244,12 @@ async def give_estimate(collector: Collector, request: Request) -> JsonResponse 
     """Return the estimated frequencies, or the answers to the question, with their standard errors and intervals."""
     collection = await readable(collector, request)
     options = requested_estimate(request, collection)
+    if "without" in request.query_params:
+        options = await _without_days(collector, request, collection, options)
     if request.headers.get("accept", "") == PARQUET_TYPE:
-        wave, counts = await _counts_of(collector, collection, options.wave)
+        wave, counts = await _counts_of(collector, collection, options)
         with _share(collector, request, collection):
-            estimate = await _estimate(collector, collection, counts, options.method, wave)
+            estimate = await _estimate(collector, collection, counts, options, wave)
             table = estimate if options.question is None else _answers(estimate, options.question)
             content = await collector.workers.run(as_parquet, table, options.confidence)
         return Response(content, media_type=PARQUET_TYPE)
@@ -238,10 +270,10 @@ async def estimate_response(
     collector: Collector, collection: Collection, options: EstimateRequest, request: Request
 ) -> bytes:
     """Return the estimate as JSON from a cache; the estimate is computed once for all levels and questions."""
-    wave, counts = await _counts_of(collector, collection, options.wave)
+    wave, counts = await _counts_of(collector, collection, options)
 
     async def encoded() -> bytes:
-        estimate = await _estimate(collector, collection, counts, options.method, wave) if counts.n else None
+        estimate = await _estimate(collector, collection, counts, options, wave) if counts.n else None
         return await collector.workers.run(_encode, collection, options, estimate, wave, counts)
 
     usual = options.confidence in _USUAL_LEVELS and options.question in (None, collection.question)
@@ -266,11 +298,13 @@ def _version(collection: Collection, counts: Aggregate) -> tuple[int, int]:
 
 
 async def _estimate(
-    collector: Collector, collection: Collection, counts: Aggregate, method: str, wave: int | None
+    collector: Collector, collection: Collection, counts: Aggregate, options: EstimateRequest, wave: int | None
 ) -> Estimate:
     """Return the estimate from the cache, or compute it; raise ApiError without reports."""
     if not counts.n:
         raise ApiError("invalid", "the collection has no reports yet; retry after the first report")
+
+    method = options.method
 
     async def computed() -> bytes:
         if method in _QUICK_METHODS:
@@ -279,7 +313,7 @@ async def _estimate(
         document: str = await collector.slow_estimates.ask("estimate", mechanism=spec, counts=content, method=method)
         return document.encode()
 
-    key = (*_view(collection, wave), method)
+    key = (*_view(collection, wave), method, options.without)
     cached = await collector.cached_estimates.get(key, computed, _version(collection, counts))
     return await collector.workers.run(estimate_of, collection.mechanism, cached)
 
@@ -338,7 +372,8 @@ def _encode(
 async def give_aggregate(collector: Collector, request: Request) -> JsonResponse | Response:
     """Return the exact counts as JSON, or in binary form if the ``Accept`` header names its type."""
     collection = await readable(collector, request)
-    _, counts = await _counts_of(collector, collection, _requested_wave(request, collection))
+    options = EstimateRequest("unbiased", 0.95, None, _requested_wave(request, collection))
+    _, counts = await _counts_of(collector, collection, options)
     if request.headers.get("accept", "") == AGGREGATE_TYPE:
         return Response(counts.to_bytes(), media_type=AGGREGATE_TYPE)
     return JsonResponse((await collector.workers.run(counts.to_json)).encode())
