@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+import sfumato as sf
 from sfumato.cli import main
-from sfumato.server.store import open_store
+from sfumato.server.store import open_store, sqlite
 from sfumato.server.store.base import Unavailable
 from sfumato.server.store.postgresql import PostgreSQLStore
 from support.collectors import Postgres, Served, ServeProcess, served, until
@@ -179,6 +180,46 @@ def test_a_store_without_room_takes_no_reports(tmp_path: Path, settings: dict[st
         name, mechanism, _ = collector.create()
         not_ready(collector, *words)
         assert collector.send(name, mechanism, [1], "no-room-for-it").reason == "unavailable"
+
+
+def connect_again(collector: Served) -> None:
+    """Let the writer thread open another connection for its next write."""
+    assert collector.app is not None
+    inside = collector.app.collector
+    inside._loop.call_soon_threadsafe(inside.writer.run, lambda store: store.close())
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"), [("max_page_count = 1", "free space"), ("query_only = ON", "let the user of the service write")]
+)
+def test_a_full_or_read_only_store_loses_and_repeats_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, words: str
+) -> None:
+    """SQLite reports both as it does for a disk; the senders repeat what was rejected."""
+    with served(f"sqlite:///{tmp_path}/collect.db") as collector:
+        name, mechanism, _ = collector.create(mechanism="rr")
+        acknowledged: list[int] = []
+
+        def send(number: int) -> int:
+            response = collector.send(name, mechanism, [number % 5] * 200, f"batch-number-{number}")
+            assert response.status in (200, 503), response.body
+            acknowledged.extend([number] if response.status == 200 else [])
+            return response.status
+
+        assert send(0) == 200
+        with monkeypatch.context() as patch:
+            patch.setattr(sqlite, "_SETTINGS", (*sqlite._SETTINGS, fault))
+            connect_again(collector)
+            rejected = [number for number in range(1, 400) if send(number) == 503]
+            assert rejected
+            not_ready(collector, words)
+        connect_again(collector)
+        for number in rejected:
+            until(lambda: send(number) == 200)  # noqa: B023
+        assert sorted(acknowledged) == list(range(400))
+        expected = [number % 5 for number in range(400) for _ in range(200)]
+        assert collector.aggregate(name) == sf.aggregate(mechanism, expected)
+        assert collector.ask("GET", "/readyz").status == 200
 
 
 def test_a_locked_store_is_not_ready_before_any_report_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

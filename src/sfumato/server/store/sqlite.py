@@ -136,6 +136,8 @@ _STATEMENTS = 1000
 _ERASE_TIMEOUT = 0.5
 #: Bytes of a block of the index of the write-ahead log.
 _INDEX_BLOCK = 2**15
+#: Bytes that a check of readiness writes and deletes: a full disk may still have room for a shorter write.
+_PROBE_BYTES = 2**14
 #: Size in bytes of the smallest store: one page.
 _SMALLEST = 4096
 #: Maximum pages of a store that a check of readiness reads completely.
@@ -233,6 +235,13 @@ class SQLiteStore(Store):
             raise Unavailable(_GONE)
         self._file = _file_key(status)
 
+    def touch(self) -> None:
+        """Raise Unavailable if the database cannot be written, or has no space for the reports of a transaction."""
+        with self._transaction() as execute:
+            execute(self.sql.touch)
+            execute("INSERT INTO recent (records) VALUES (zeroblob(?))", (_PROBE_BYTES,))
+            execute("DELETE FROM recent WHERE number = last_insert_rowid()")
+
     def check_schema(self) -> None:
         self._check_file()
         super().check_schema()
@@ -304,15 +313,22 @@ class SQLiteStore(Store):
                 self._local.pending_batch_ids.sort(execute)
         except BaseException:
             self._local.pending_batch_ids = None
+            with contextlib.suppress(Unavailable):
+                self._empty_log()  # the log itself may have filled the disk
             raise
+        emptied = self._empty_log()
+        if emptied:
+            self._erase_index()
+        return emptied
+
+    def _empty_log(self) -> bool:
+        """Copy the write-ahead log to the main file and empty it; return False if a reader prevents it."""
         with self._connected() as execute:
             execute(f"PRAGMA busy_timeout = {1000 * _ERASE_TIMEOUT:.0f}")  # other writers wait meanwhile
             try:
                 (busy, _, _) = execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             finally:
                 execute(f"PRAGMA busy_timeout = {1000 * _TIMEOUT:.0f}")
-        if not busy:
-            self._erase_index()
         return not busy
 
     def _erase_index(self) -> None:
