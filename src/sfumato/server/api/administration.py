@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 from starlette.requests import Request
 
-from sfumato.server.api.collections import Collection
+from sfumato.server.api.collections import Collection, record_wording
 from sfumato.server.api.collector import Collector
 from sfumato.server.api.schemas import (
     Change,
@@ -234,7 +234,7 @@ async def create_from(collector: Collector, hashed: bytes, body: NewCollection) 
         previous=body.previous,
         policy=created["policy"],
         mechanism=created["mechanism"],
-        certificate=created["certificate"],
+        certificate=record_wording(created["certificate"], metadata),
         metadata=msgspec.json.encode(metadata).decode(),
         key_hash=None if key is None else token_hash(key),
         question=created["question"],

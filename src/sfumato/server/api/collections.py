@@ -22,7 +22,7 @@ from sfumato.server.jobs.threads import Readers
 from sfumato.server.store.base import Store
 from sfumato.server.store.records import METADATA, Metadata, Progress, Record
 
-__all__ = ["Collection", "Collections"]
+__all__ = ["Collection", "Collections", "record_wording", "wording_hash"]
 
 #: Maximum collections in the cache.
 _CACHE_SIZE = 256
@@ -68,16 +68,15 @@ class Collection:
     @property
     def wording_hash(self) -> str:
         """The hash of everything that is fixed once the collection has opened."""
-        fixed = {"title": self.metadata.title, "description": self.metadata.description}
-        shown = self.metadata.presentation
-        presented = {} if shown is None else {"presentation": msgspec.to_builtins(shown)}
-        hashes = {"mechanism_hash": self.mechanism.hash, "policy_hash": self.policy_hash}
-        return canonical_hash(fixed | hashes | presented)
+        return wording_hash(self.metadata, self.mechanism.hash, self.policy_hash)
 
     def certified(self) -> bytes:
-        """Return the certificate with the hash of the wording, as JSON."""
-        stored = self.record.certificate.rstrip().removesuffix("}").rstrip()
-        return f'{stored},\n  "wording_hash": "{self.wording_hash}"\n}}\n'.encode()
+        """Return the certificate as JSON.
+
+        A recorded hash of the wording follows changes before the collection has opened. Certificates of earlier
+        releases have no such hash, and stay as they are.
+        """
+        return _RECORDED.sub(_recorded(self.wording_hash), self.record.certificate).encode()
 
     def released(self) -> Collection:
         """Return the collection as readers without a token see it: as of the last release."""
@@ -118,6 +117,30 @@ class Collection:
             else WavesSchedule(waves.count, waves.days, waves.start, waves.current(now), waves.next(now)),
             presentation=metadata.presentation,
         )
+
+
+def wording_hash(metadata: Metadata, mechanism_hash: str, policy_hash: str) -> str:
+    """Return the hash of title, description, presentation, mechanism and policy."""
+    fixed = {"title": metadata.title, "description": metadata.description}
+    shown = metadata.presentation
+    presented = {} if shown is None else {"presentation": msgspec.to_builtins(shown)}
+    return canonical_hash(fixed | {"mechanism_hash": mechanism_hash, "policy_hash": policy_hash} | presented)
+
+
+def record_wording(certificate: str, metadata: Metadata) -> str:
+    """Return a new certificate, as JSON, with the hash of the wording."""
+    document = msgspec.json.decode(certificate)
+    wording = wording_hash(metadata, document["mechanism_hash"], document["policy_hash"])
+    return certificate.rstrip().removesuffix("}").rstrip() + "," + _recorded(wording)
+
+
+#: The end of a certificate that records the wording.
+_RECORDED = re.compile(r'\s*"wording_hash": "[0-9a-f]{64}"\s*\}\s*$')
+
+
+def _recorded(wording: str) -> str:
+    """Return the end of a certificate that records the hash of a wording."""
+    return f'\n  "wording_hash": "{wording}"\n}}\n'
 
 
 class Collections:
