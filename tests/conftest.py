@@ -25,9 +25,12 @@ from sfumato.testing import MechanismContract
 from support.clocks import Clock
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
     from sfumato._core import Epsilon
     from sfumato.mechanisms import Mechanism
-    from support.collectors import Postgres
+    from support.browsing import People
+    from support.collectors import Postgres, Served
 
 # Nothing may fail because a machine is slow: no deadlines, no complaint about slow generation.
 settings.register_profile(
@@ -164,3 +167,33 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path}/collect.db"
     server: Postgres = request.getfixturevalue("postgres")
     return server.new_database()
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A collector for the tests of a module, unless the module has its own."""
+    from support.collectors import served
+
+    with served(f"sqlite:///{tmp_path_factory.mktemp('collector')}/collect.db") as collector:
+        yield collector
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A browser for the tests of a module, unless the module has its own."""
+    from support.components import chromium
+
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def people(browser: Browser, collector: Served) -> Iterator[People]:
+    """The visitors of the pages of a collector, which must report no fault."""
+    from support.browsing import People
+
+    visitors = People(browser, collector)
+    yield visitors
+    for context in visitors.contexts:
+        context.close()
+    assert visitors.faults == []

@@ -13,8 +13,8 @@ import pytest
 import sfumato as sf
 from sfumato.device import privatize_indices
 from support import ROOT
-from support.collectors import Served, served
-from support.components import PATIENCE, chromium
+from support.collectors import Served
+from support.components import PATIENCE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -31,18 +31,6 @@ SHARES = [0.55, 0.25, 0.12, 0.03, 0.05]
 MARGIN = 16
 #: Cells of the map that are painted as sensitive, by rows from the north.
 PAINTED = (8, 9, 14, 15)
-
-
-@pytest.fixture(scope="module")
-def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(f"sqlite:///{tmp_path_factory.mktemp('collector')}/collect.db") as collector:
-        yield collector
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture

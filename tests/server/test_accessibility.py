@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +15,8 @@ import pytest
 import sfumato as sf
 from sfumato.device import privatize_indices
 from support.browsing import DESKTOP, ILLNESSES, PHONE, People, choose, enter_studio, high_low, opened, read, send
-from support.collectors import Served, served
-from support.components import absent, chromium
+from support.collectors import Served
+from support.components import absent
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -44,18 +43,6 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
         if subprocess.run(command, capture_output=True, check=False, cwd=tmp_path_factory.mktemp("npm")).returncode:
             absent(f"axe-core {AXE} could not be installed")
     return script.read_text(encoding="utf-8")
-
-
-@pytest.fixture(scope="module")
-def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(f"sqlite:///{tmp_path_factory.mktemp('collector')}/collect.db") as collector:
-        yield collector
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
 
 
 def violations(page: Page, axe: str) -> list[Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,11 +14,11 @@ import sfumato as sf
 from sfumato.device import privatize_indices
 from support import ROOT
 from support.browsing import DESKTOP, PHONE, People, enter_studio, opened, read
-from support.collectors import Served, served
-from support.components import absent, chromium
+from support.collectors import Served
+from support.components import absent
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Page
 
 PAGES = ROOT / "src" / "sfumato" / "server" / "pages"
 WIDE = "document.documentElement.scrollWidth - innerWidth"
@@ -46,27 +45,6 @@ CITY = {
 }
 #: The district of each of 4 × 4 cells, from the south-west.
 DISTRICTS = [0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 2, 2, -1, 2, 2, -1]
-
-
-@pytest.fixture(scope="module")
-def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(f"sqlite:///{tmp_path_factory.mktemp('collector')}/collect.db") as collector:
-        yield collector
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture
-def people(browser: Browser, collector: Served) -> Iterator[People]:
-    visitors = People(browser, collector)
-    yield visitors
-    for context in visitors.contexts:
-        context.close()
-    assert visitors.faults == []
 
 
 def upload(page: Page, content: str, name: str = "city.geojson") -> None:

@@ -34,10 +34,9 @@ from support.browsing import (
     send,
 )
 from support.collectors import Served, ServeProcess
-from support.components import chromium
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Page
 
 pytestmark = pytest.mark.component
 
@@ -71,21 +70,6 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     process.start()
     yield process.served
     process.stop()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture
-def people(browser: Browser, collector: Served) -> Iterator[People]:
-    visitors = People(browser, collector)
-    yield visitors
-    for context in visitors.contexts:
-        context.close()
-    assert visitors.faults == []
 
 
 @pytest.fixture(scope="session")

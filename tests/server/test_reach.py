@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,35 +18,14 @@ import sfumato as sf
 import sfumato.server.pages
 from sfumato.device import privatize_indices
 from support.browsing import DESKTOP, PHONE, People, enter_studio, opened, read
-from support.collectors import Served, served
-from support.components import absent, chromium
+from support.collectors import Served
+from support.components import absent
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Page
 
 FOLDER = Path(sfumato.server.pages.__file__).parent
 CODES = Path(__file__).parents[1] / "references" / "qr-codes.json"
-
-
-@pytest.fixture(scope="module")
-def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(f"sqlite:///{tmp_path_factory.mktemp('collector')}/collect.db") as collector:
-        yield collector
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture
-def people(browser: Browser, collector: Served) -> Iterator[People]:
-    visitors = People(browser, collector)
-    yield visitors
-    for context in visitors.contexts:
-        context.close()
-    assert visitors.faults == []
 
 
 def run_script(script: str) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,38 +26,16 @@ from support.browsing import (
     read,
     send,
 )
-from support.collectors import Served, new_author, served
-from support.components import chromium
+from support.collectors import Served, new_author
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Page
 
 pytestmark = pytest.mark.component
 
 GRID = {"grid": {"latitude": [0, 1], "longitude": [0, 1], "rows": 2, "columns": 3}}
 WIDTH = "document.documentElement.scrollWidth - innerWidth"
 FOCUS = "document.activeElement === document.body ? '' : document.activeElement.outerHTML"
-
-
-@pytest.fixture(scope="module")
-def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(f"sqlite:///{tmp_path_factory.mktemp('collector')}/collect.db") as collector:
-        yield collector
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture
-def people(browser: Browser, collector: Served) -> Iterator[People]:
-    visitors = People(browser, collector)
-    yield visitors
-    for context in visitors.contexts:
-        context.close()
-    assert visitors.faults == []
 
 
 def fill(collector: Served, name: str, indices: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,38 +12,16 @@ import pytest
 import sfumato as sf
 from support import ROOT
 from support.browsing import DESKTOP, ILLNESSES, PHONE, People, enter_studio, planned
-from support.collectors import Served, served
-from support.components import chromium
+from support.collectors import Served
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Page
 
 pytestmark = pytest.mark.component
 
 PAGES = ROOT / "src" / "sfumato" / "server" / "pages"
 SHARES = [0.6, 0.35, 0.03, 0.02]
 HARD = ["مرحبا بالعالم", "😀" * 40, "<b>bold</b>", "https://example.org/" + "a" * 300, "none"]
-
-
-@pytest.fixture(scope="module")
-def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(f"sqlite:///{tmp_path_factory.mktemp('collector')}/collect.db") as collector:
-        yield collector
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture
-def people(browser: Browser, collector: Served) -> Iterator[People]:
-    visitors = People(browser, collector)
-    yield visitors
-    for context in visitors.contexts:
-        context.close()
-    assert visitors.faults == []
 
 
 def overflow(page: Page) -> int:

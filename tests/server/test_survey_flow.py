@@ -14,7 +14,7 @@ import pytest
 import sfumato as sf
 from support import ROOT
 from support.browsing import DESKTOP, ILLNESSES, PHONE, People, answer, choose, high_low, opened, read, send
-from support.collectors import Served, served
+from support.collectors import Served
 from support.components import absent, chromium
 
 if TYPE_CHECKING:
@@ -33,25 +33,10 @@ HARD = [
 
 
 @pytest.fixture(scope="module")
-def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(f"sqlite:///{tmp_path_factory.mktemp('collector')}/collect.db") as collector:
-        yield collector
-
-
-@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     # Names that are not this machine's, so that pages from them are not secure.
     with chromium("--host-resolver-rules=MAP sfumato.local 127.0.0.1, MAP sfumato.example 127.0.0.1") as browser:
         yield browser
-
-
-@pytest.fixture
-def people(browser: Browser, collector: Served) -> Iterator[People]:
-    visitors = People(browser, collector)
-    yield visitors
-    for context in visitors.contexts:
-        context.close()
-    assert visitors.faults == []
 
 
 def times(share: float) -> str:

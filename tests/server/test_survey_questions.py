@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
 import sfumato as sf
 from support.browsing import DESKTOP, PHONE, People, choose, enter_studio, opened, read, send
-from support.collectors import Served, served
-from support.components import chromium
+from support.collectors import Served
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Page
 
 pytestmark = pytest.mark.component
 
@@ -21,27 +19,6 @@ pytestmark = pytest.mark.component
 MARKUP = "<img src=x onerror=alert(1)>"
 WIDE = "document.documentElement.scrollWidth - innerWidth"
 STORED = "import('/static/sfumato.js').then(module => module.answers())"
-
-
-@pytest.fixture(scope="module")
-def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(f"sqlite:///{tmp_path_factory.mktemp('collector')}/collect.db") as collector:
-        yield collector
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture
-def people(browser: Browser, collector: Served) -> Iterator[People]:
-    visitors = People(browser, collector)
-    yield visitors
-    for context in visitors.contexts:
-        context.close()
-    assert visitors.faults == []
 
 
 def test_consent_sections_required_questions_and_the_end_reach_participants(people: People, collector: Served) -> None:

@@ -12,10 +12,9 @@ import sfumato as sf
 from sfumato.mechanisms import MemoizedMechanism
 from support.browsing import DESKTOP, People, choose, enter_studio, planned, read, send
 from support.collectors import Served, served
-from support.components import chromium
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Page
 
 pytestmark = pytest.mark.component
 
@@ -27,21 +26,6 @@ VALUES = ["well", "cold", "flu"]
 def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with served(f"sqlite:///{tmp_path_factory.mktemp('waves')}/collect.db", live_seconds=0.05) as collector:
         yield collector
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture
-def people(browser: Browser, collector: Served) -> Iterator[People]:
-    visitors = People(browser, collector)
-    yield visitors
-    for context in visitors.contexts:
-        context.close()
-    assert visitors.faults == []
 
 
 def later(collector: Served, seconds: float) -> None:
