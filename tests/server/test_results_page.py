@@ -17,37 +17,15 @@ import pytest
 import sfumato as sf
 from sfumato.device import privatize_indices
 from support.browsing import DESKTOP, ILLNESSES, PHONE, People, high_low, opened, read
-from support.collectors import Served, served
-from support.components import chromium
+from support.collectors import Served
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Page
 
 pytestmark = pytest.mark.component
 
 STRONG = {"kind": "uniform", "epsilon": "4"}
 NO_OVERFLOW = "document.documentElement.scrollWidth <= innerWidth"
-
-
-@pytest.fixture(scope="module")
-def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(f"sqlite:///{tmp_path_factory.mktemp('collector')}/collect.db") as collector:
-        yield collector
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture
-def people(browser: Browser, collector: Served) -> Iterator[People]:
-    visitors = People(browser, collector)
-    yield visitors
-    for context in visitors.contexts:
-        context.close()
-    assert visitors.faults == []
 
 
 def fill(collector: Served, name: str, indices: Any, batch: str = "all-its-reports") -> None:
@@ -331,3 +309,16 @@ def test_a_survey_that_closes_is_no_longer_live(people: People, collector: Serve
     later = high_low(collector, "Not yet?", listed=False, opens=4_000_000_000)
     page.goto(f"{collector.url}/c/{later}/results")
     page.wait_for_selector(".live:not(.on):text-is('not open yet')")
+
+
+def test_readers_without_a_token_are_informed_of_steps(people: People, collector: Served) -> None:
+    """A page that only says "live" would hide why the number of answers stands still."""
+    name = high_low(collector, listed=False, release_every=12)
+    fill(collector, name, [0, 1, 2, 3] * 5)
+    page = people(PHONE)
+    page.goto(f"{collector.url}/c/{name}/results")
+    page.wait_for_selector(".live.on:text-is('live, in steps of at least 12 answers')")
+    page.goto(f"{collector.url}/c/{name}/results?lang=de")
+    page.wait_for_selector(".live.on:text-is('aktuell, in Schritten von mindestens 12 Antworten')")
+    page.goto(f"{collector.url}/c/{high_low(collector, listed=False)}/results?lang=en")
+    page.wait_for_selector(".live.on:text-is('live')")

@@ -136,8 +136,10 @@ def test_strangers_cannot_time_arrivals_at_public_results(store_url: str, monkey
                 assert response.status == 200
                 view.append(response.body)
         assert {path: steps(view) for path, view in views.items()} == {path: [] for path in paths}
+        assert collector.ask("GET", f"/v1/collections/{name}").json["step"] == 10
         reader = collector.as_admin("POST", f"/v1/collections/{name}/roles", {"role": "reader"}).json["token"]
         for token in (collector.admin, reader):  # people with a role see every report at once
+            assert collector.ask("GET", f"/v1/collections/{name}", token=token).json["step"] is None
             for path, key in (("", "reports"), ("/aggregate", "n"), ("/estimate", "reports")):
                 assert collector.ask("GET", f"/v1/collections/{name}{path}", token=token).json[key] == ARRIVALS
         assert collector.as_admin("PATCH", f"/v1/collections/{name}", {"state": "closed"}).status == 200

@@ -129,9 +129,10 @@ async def as_reader(collector: Collector, request: Request, collection: Collecti
 
     Readers without a token see the last release. If they saw each report at once, they could time every arrival.
     """
-    if not collector.settings.public_step or collection.metadata.release_every is not None:
+    step = collector.settings.public_step
+    if not step or collection.metadata.release_every is not None or await _reads(collector, request, collection.id):
         return collection
-    return collection if await _reads(collector, request, collection.id) else collection.released()
+    return collection.released(step)
 
 
 def json_response(response: Any, status: int = 200) -> JsonResponse:

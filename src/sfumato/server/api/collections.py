@@ -57,8 +57,8 @@ class Collection:
     key_hash: bytes | None
     progress: Progress
     read_at: float
-    #: Whether the reader sees the last release only.
-    is_released: bool = False
+    #: Least number of reports by which results advance for a reader who sees the last release only; None for others.
+    step: int | None = None
 
     @property
     def id(self) -> str:
@@ -78,11 +78,16 @@ class Collection:
         """
         return _RECORDED.sub(_recorded(self.wording_hash), self.record.certificate).encode()
 
-    def released(self) -> Collection:
-        """Return the collection as readers without a token see it: as of the last release."""
+    @property
+    def is_released(self) -> bool:
+        """Whether the reader sees the last release only."""
+        return self.step is not None
+
+    def released(self, step: int) -> Collection:
+        """Return the collection as readers without a token see it: as of the last release, which has steps."""
         reports, batches = self.progress.released_reports, self.progress.released_batches
         progress = dataclasses.replace(self.progress, reports=reports, batches=batches)
-        return dataclasses.replace(self, progress=progress, is_released=True)
+        return dataclasses.replace(self, progress=progress, step=step)
 
     def response(self, now: float) -> CollectionResponse:
         """Return the public description of the collection at a time."""
@@ -112,6 +117,7 @@ class Collection:
             policy=msgspec.Raw(record.policy.encode()),
             question=None if record.question is None else msgspec.Raw(record.question.encode()),
             release_every=metadata.release_every,
+            step=metadata.release_every if self.step is None else self.step,
             waves=None
             if waves is None
             else WavesSchedule(waves.count, waves.days, waves.start, waves.current(now), waves.next(now)),

@@ -211,6 +211,10 @@ class CollectionResponse(Struct, frozen=True):
     release_every: Annotated[
         int | None, Meta(description="Least number of reports by which counts and results advance; null for 1.")
     ]
+    step: Annotated[
+        int | None,
+        Meta(description="Least number of reports by which the client sees results advance; null if it sees each one."),
+    ]
     waves: Annotated[WavesSchedule | None, Meta(description="The waves of a collection that asks again, else null.")]
     presentation: Annotated[
         Presentation | None, Meta(description="How the survey page presents the collection; null for a plain question.")

@@ -297,6 +297,7 @@ export default {
 	high: "الأعلى",
 	higher: "أعلى",
 	live: "مباشر",
+	"live, in steps of at least {count} answers": "مباشر، على خطوات؛ أقل عدد من الإجابات في كل خطوة: {count}",
 	low: "الأدنى",
 	lower: "أدنى",
 	"maximum likelihood": "الإمكان الأعظم",

@@ -297,6 +297,7 @@ export default {
 	high: "obere Grenze",
 	higher: "höher",
 	live: "aktuell",
+	"live, in steps of at least {count} answers": "aktuell, in Schritten von mindestens {count} Antworten",
 	low: "untere Grenze",
 	lower: "niedriger",
 	"maximum likelihood": "Maximum-Likelihood",

@@ -178,11 +178,17 @@ function panel(ids, tag) {
 		matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw)
 	}
 
+	/** States how an open survey advances: readers without a token see steps, so that they cannot time an answer. */
+	function inSteps() {
+		const count = Math.max(...groups.map(({ collection }) => collection.step ?? 0))
+		return count ? t("live, in steps of at least {count} answers", { count }) : t("live")
+	}
+
 	let isConnected = false
 	/** Says whether the results are live, and why not. @param {string} [reason] */
 	function showConnection(reason) {
 		const open = groups.some(({ collection }) => collection.state === "open"), waits = groups.some(({ collection: { state, opens } }) => state === "closed" && opens !== null && opens * 1000 > Date.now())
-		connection.textContent = !isConnected ? (reason === "unauthorized" ? t("an admin token is needed") : t("not connected; reconnecting")) : open ? t("live") : waits ? t("not open yet") : t("closed: no more answers are accepted")
+		connection.textContent = !isConnected ? (reason === "unauthorized" ? t("an admin token is needed") : t("not connected; reconnecting")) : open ? inSteps() : waits ? t("not open yet") : t("closed: no more answers are accepted")
 		connection.classList.toggle("on", isConnected && open)
 	}
 
