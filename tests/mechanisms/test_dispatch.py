@@ -25,8 +25,8 @@ OUTSIDE = [path for path in sorted(PACKAGE.rglob("*.py")) if path.relative_to(PA
 def derived(base: type) -> Iterator[type]:
     kind: type
     for kind in base.__subclasses__():
-        # A class of a doctest has the name of the module, but is not in it.
-        if vars(sys.modules[kind.__module__]).get(kind.__name__) is kind and kind.__module__.startswith("sfumato."):
+        # A class of a doctest has the name of the module, but is not in it. Modules of other packages may be gone.
+        if kind.__module__.startswith("sfumato.") and vars(sys.modules[kind.__module__]).get(kind.__name__) is kind:
             yield kind
             yield from derived(kind)
 
