@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Iterable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -615,3 +616,62 @@ def test_minimum_counts_hold_for_all_data_sets_that_have_them(seed: int, disjoin
         assert max(divergence(*pair, ratios(result.epsilon)[0]) for pair in allowed) <= delta
         if result.lower is not None and result.lower != ZERO:
             assert max(divergence(*pair, ratios(result.lower)[1]) for pair in allowed) >= delta
+
+
+def _split_table(p: Fraction, q: Fraction, share: Fraction) -> TableMechanism:
+    """Two blocks of two and three values, where the pairs (a, b) and (c, d) have equal blankets.
+
+    The first output of (c, d) is divided, and e prefers one of its parts. So the second block has three outputs.
+    """
+    rows: list[list[Fraction | int]] = [
+        [p, 1 - p, 0, 0, 0],
+        [q, 1 - q, 0, 0, 0],
+        [0, 0, p * share, p * (1 - share), 1 - p],
+        [0, 0, q * share, q * (1 - share), 1 - q],
+        [0, 0, p - q * (1 - share), q * (1 - share), 1 - p],
+    ]
+    return TableMechanism(sf.Domain(list("abcde")), [[int(x * 2**62) for x in row] for row in rows])
+
+
+@pytest.mark.parametrize("pairs", [["ab", "cd"], ["cd", "ab"]])
+def test_a_pair_does_not_inherit_the_bound_for_two_outputs_of_another_group(pairs: list[str]) -> None:
+    mechanism = _split_table(Fraction(3, 4), Fraction(1, 4), Fraction(1, 64))
+    policy = sf.Blocks(mechanism.domain, [["a", "b"], ["c", "d", "e"]], 6)
+    result = sf.amplify(
+        mechanism, policy, 4000, "1e-6", pairs=[(pair[0], pair[1]) for pair in pairs], minimum_counts=2000
+    )
+    assert [row.pairs for row in result] == [1, 1]
+    assert float(result["a", "b"].epsilon) < 0.101
+    row = result["c", "d"]
+    assert row.lower is not None
+    assert 0.1149 < float(row.lower) <= float(row.epsilon)
+
+
+def _random_blocks(seed: int) -> TableMechanism:
+    """A table with blocks ab and cde: with equal blankets of ab and cd if the seed is even, arbitrary otherwise."""
+    generator = np.random.default_rng(seed)
+    if seed % 2 == 0:
+        q, p = sorted(generator.choice(np.arange(2, 15), 2, replace=False).tolist())
+        return _split_table(Fraction(p, 16), Fraction(q, 16), Fraction(int(generator.integers(1, 16)), 16))
+    rows = []
+    for outputs in ([0, 1], [0, 1], [2, 3, 4], [2, 3, 4], [2, 3, 4]):
+        # Few different weights, so that pairs often have the same levels.
+        cuts = sorted(generator.choice([1, 2, 3], len(outputs) - 1, replace=False).tolist())
+        weights = dict(zip(outputs, np.diff([0, *cuts, 4]).tolist(), strict=True))
+        rows.append([weights.get(y, 0) * 2**60 for y in range(5)])
+    return TableMechanism(sf.Domain(list("abcde")), rows)
+
+
+@pytest.mark.parametrize("minimum", [None, 120, {"a": 120}, {"a": 120, "c": 130}])
+@pytest.mark.parametrize("seed", range(6))
+def test_levels_of_a_list_of_pairs_are_those_of_each_pair_alone(seed: int, minimum: Any) -> None:
+    mechanism = _random_blocks(seed)
+    policy = sf.Blocks(mechanism.domain, [["a", "b"], ["c", "d", "e"]], 6)
+    pairs = [*itertools.permutations("ab", 2), *itertools.permutations("cde", 2)]
+    np.random.default_rng(seed).shuffle(pairs)
+
+    def levels(chosen: list[tuple[str, str]]) -> list[Epsilon]:
+        rows = sf.amplify(mechanism, policy, 300, "1e-4", pairs=chosen, minimum_counts=minimum)
+        return sorted(itertools.chain.from_iterable([row.epsilon] * row.pairs for row in rows))
+
+    assert levels(pairs) == sorted(itertools.chain.from_iterable(levels([pair]) for pair in pairs))

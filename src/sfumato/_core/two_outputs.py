@@ -50,6 +50,12 @@ class TwoOutputs:
     least: Fraction
     greatest: Fraction
 
+    def oriented(self) -> TwoOutputs:
+        """Return the same law with the output 1 that is likelier for the value than for the other value."""
+        if self.first >= self.second:
+            return self
+        return TwoOutputs(1 - self.first, 1 - self.second, 1 - self.greatest, 1 - self.least)
+
     def divergence_above(self, people: int, epsilon: Epsilon) -> Fraction:
         """Return a certified upper bound on the divergence of one report among ``people``; 1 if none is found."""
         return max(self._at(low, high, epsilon) for low, high in self._divisions(people - 1))

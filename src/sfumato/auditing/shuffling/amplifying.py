@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -14,6 +14,7 @@ from sfumato._core import (
     ZERO,
     Epsilon,
     OutputGroup,
+    TwoOutputs,
     checked_count,
     checked_type,
     divergence_above,
@@ -144,6 +145,7 @@ def is_certified(mechanism: Mechanism, policy: Policy, people: int, delta: Fract
     rules = _checked_rules(mechanism, policy, once=True)
     laws = Laws(mechanism)
     chosen, _ = protected_pairs(laws, rules, _groups(rules))
+    # The blankets of all people determine both outputs, because either all pairs have two outputs or none has.
     different = {laws.against_all(pair.value, pair.other): pair for pair in chosen}
 
     def is_hidden(groups: tuple[OutputGroup, ...], pair: ProtectedPair) -> bool:
@@ -246,41 +248,51 @@ def _stated_pairs(pairs: Any, policy: PairwisePolicy) -> tuple[list[ProtectedPai
     return chosen, stated == {(other, x) for x, other in stated}
 
 
+@dataclass(frozen=True)
+class _Crowd:
+    """People among whom a person hides: their number, their blanket and, if they have two outputs, the law of these."""
+
+    blanket: tuple[OutputGroup, ...]
+    people: int
+    two: TwoOutputs | None
+
+
 def _upper_levels(
     laws: Laws, chosen: list[ProtectedPair], people: int, delta: Fraction, minimum: _Minimum
 ) -> list[tuple[ProtectedPair, Epsilon, Epsilon]]:
     """Return the pairs of different laws with their local and their central level."""
     known: dict[Any, tuple[ProtectedPair, Epsilon, Epsilon]] = {}
+    is_sharp = len(chosen) <= _MOST_SHARP
     for pair in chosen:
-        everybody = laws.against_all(pair.value, pair.other)
-        local = min(local_level(everybody), pair.epsilon)
-        options = [(everybody, people)]
+        crowds = [_crowd(laws, pair, people, None, is_sharp=is_sharp)]
         group = int(minimum.group_of[pair.value])
         if group in minimum.counts:
-            inside = laws.against_all(pair.value, pair.other, minimum.members[group])
-            options.append((inside, minimum.counts[group]))
-        key = (tuple(options), local)
+            # The reports of people outside the group are independent of the pair, and do not increase the divergence.
+            members = minimum.members[group]
+            crowds.append(_crowd(laws, pair, minimum.counts[group], members, is_sharp=is_sharp))
+        local = min(local_level(crowds[0].blanket), pair.epsilon)
+        # Equal blankets do not imply that both crowds have two outputs, so the key contains all arguments of the bound.
+        key = (tuple(crowds), local)
         if key in known:
             first, local, epsilon = known[key]
             known[key] = replace(first, pairs=first.pairs + pair.pairs), local, epsilon
         else:
-            epsilon = min(least_certified(groups, number, delta, local) for groups, number in options)
-            if len(chosen) <= _MOST_SHARP:
-                epsilon = _sharper(laws, pair, people, delta, epsilon, minimum)
-            known[key] = pair, local, epsilon
+            known[key] = pair, local, _upper(*key, delta)
     return list(known.values())
 
 
-def _sharper(
-    laws: Laws, pair: ProtectedPair, people: int, delta: Fraction, epsilon: Epsilon, minimum: _Minimum
-) -> Epsilon:
-    """Return the smaller bound for two outputs of all people, or of those in the pair's group, if there is one."""
-    if two := laws.two_outputs(pair.value, pair.other):
-        epsilon = least_certified_of_two(two, people, delta, epsilon)
-    group = int(minimum.group_of[pair.value])
-    if group in minimum.counts and (two := laws.two_outputs(pair.value, pair.other, minimum.members[group])):
-        # The reports of people outside the group are independent of the pair, and do not increase the divergence.
-        epsilon = least_certified_of_two(two, minimum.counts[group], delta, epsilon)
+def _crowd(laws: Laws, pair: ProtectedPair, people: int, members: list[int] | None, *, is_sharp: bool) -> _Crowd:
+    """Return a number of people who have some values, or any value, as far as the bound of a pair depends on them."""
+    two = laws.two_outputs(pair.value, pair.other, members) if is_sharp else None
+    return _Crowd(laws.against_all(pair.value, pair.other, members), people, None if two is None else two.oriented())
+
+
+def _upper(crowds: Sequence[_Crowd], local: Epsilon, delta: Fraction) -> Epsilon:
+    """Return the smallest bound that any crowd certifies. It must depend on nothing but its arguments."""
+    epsilon = min(least_certified(crowd.blanket, crowd.people, delta, local) for crowd in crowds)
+    for crowd in crowds:
+        if crowd.two is not None:
+            epsilon = least_certified_of_two(crowd.two, crowd.people, delta, epsilon)
     return epsilon
 
 

@@ -31,15 +31,15 @@ class AmplifiedPair:
     other
         Label of the value that it must be hard to distinguish from.
     pairs
-        Number of pairs of the domain that have the same levels; this pair represents them.
+        Number of pairs of the domain that have the same ``local`` and ``epsilon``; this pair represents them.
     local
         Level ε of one report: the greatest ratio of the likelihoods of the two values, rounded up.
     epsilon
         Certified upper bound on the central level at the δ of the result. It equals ``local`` if the pair is not
         amplified.
     lower
-        Certified lower bound on the central level at the same δ, attained if all other people have the value ``crowd``.
-        None if it was not computed.
+        Certified lower bound on the central level of this pair at the same δ, attained if all other people have the
+        value ``crowd``. None if it was not computed.
     crowd
         Label of the value of all other people in the data set that attains ``lower``; None without a lower bound.
 
