@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -437,3 +438,48 @@ def test_the_p_value_of_an_odds_ratio_is_the_level_at_which_its_interval_reaches
     ratio = table_of(cells, n=500, epsilon=2).odds_ratio()
     low, high = ratio.interval(1 - ratio.p_value)
     assert low == pytest.approx(1, abs=1e-4) or high == pytest.approx(1, abs=1e-4)
+
+
+def _odds_ratio(epsilon: float, counts: list[int]) -> sf.estimation.OddsRatio:
+    people = sf.Domain.product(a=range(2), b=range(2))
+    mechanism = RandomizedResponse(people, epsilon)
+    aggregate = sf.Aggregate(mechanism.hash, sum(counts), np.array(counts))
+    return sf.cross_table(sf.estimate(mechanism, aggregate)).odds_ratio()
+
+
+def test_an_odds_ratio_of_two_negative_products_is_not_determined() -> None:
+    ratio = _odds_ratio(3, [0, 0, 145, 855])
+    assert math.isnan(ratio.value)
+    assert ratio.interval() == ratio.interval(0.1) == (0, math.inf)
+    assert ratio.p_value == 1
+
+
+def test_the_p_value_of_an_odds_ratio_agrees_with_its_intervals() -> None:
+    """Also at few reports and for estimates below 0, where the interval is not that of a logarithm."""
+    generator = np.random.default_rng(5)
+    known = [(1, [0, 5, 4, 1]), (0.1, [10, 0, 0, 0]), (0.1, [0, 25, 25, 0]), (0.1, [339, 187, 132, 342])]
+    drawn = [
+        (epsilon, generator.multinomial(n, generator.dirichlet(np.full(4, spread))).tolist())
+        for epsilon, n, spread in itertools.product((0.1, 1, 3, 8, 60), (1, 2, 3, 10, 50, 1000), (0.05, 0.5, 5))
+    ]
+    for epsilon, counts in [*known, *drawn]:
+        ratio = _odds_ratio(epsilon, counts)
+        p_value = ratio.p_value
+        assert 0 <= p_value <= 1
+        for confidence in (0.01, 0.2, 0.5, 0.8, 0.9, 0.95, 0.99, 0.9999, 1 - 1e-10):
+            low, high = ratio.interval(confidence)
+            if low <= 1 <= high:
+                assert p_value >= 1 - confidence, (epsilon, counts, confidence)
+            else:
+                assert p_value <= 1 - confidence + 1e-5, (epsilon, counts, confidence)
+
+
+def test_cramers_v_of_revealed_reports_does_not_warn() -> None:
+    """The variance of a total that is 0 may be negative by rounding."""
+    people = sf.Domain.product(a=range(2), b=range(2))
+    mechanism = RandomizedResponse(people, 60)
+    table = sf.cross_table(sf.estimate(mechanism, sf.Aggregate(mechanism.hash, 3, np.array([0, 0, 0, 3]))))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(NoAnswer, match="not clearly above 0"):
+            _ = table.cramers_v().value

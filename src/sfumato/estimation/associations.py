@@ -34,8 +34,11 @@ _PAIRS = ((0, 3), (1, 2))
 _LEAST_VARIANCE = 1e-24
 #: Confidence level of the limits from which errors of rare cells follow for Cramér's V.
 _LEVEL = 0.95
-#: Greatest number of standard errors for which limits of cells are computed.
-_GREATEST_Z = 6.0
+#: Least and greatest number of standard errors for which limits of cells are computed. Below the least, the distance of
+#: a negative estimate to its limit 0, divided by z, would make intervals wider at smaller confidence levels.
+_LEAST_Z, _GREATEST_Z = 1.0, 6.0
+#: Numbers of standard errors at which intervals are compared with 1 for a p-value; it rounds to 0 beyond the last.
+_STEPS = (*(0.5 * step for step in range(1, 13)), 10.0, 20.0, 40.0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,10 +131,13 @@ class OddsRatio(Association):
     A - ψ·B, of unbiased estimates of p₁₁·p₂₂ and p₁₂·p₂₁, is within z standard errors of 0, and it is extended to the
     estimate. The standard errors of cells are not those at the estimate, which are too small for rare cells, but the
     distances to the limits of the score interval of each cell, on the side that the test is about, divided by z (Zou
-    2008). The upper limit is infinite if B may be 0. The p-value is the level at which a limit of the interval is 1.
+    2008). The upper limit is infinite if B may be 0. The p-value is the level at which a limit of the interval is 1, or
+    the greatest such level. So it is at least 1 - confidence if the interval contains 1. It is 1 if every interval
+    does.
 
     The estimate is A/B, which is not the ratio of the printed cells: a product of two estimates has a bias, their
-    covariance, which A and B leave out. It is not a number if both products are estimated at 0 or below.
+    covariance, which A and B leave out. If both products are estimated at 0 or below, the ratio is not determined: the
+    estimate is not a number, the interval is 0 to infinity at every confidence level, and the p-value is 1.
 
     Examples
     --------
@@ -170,6 +176,7 @@ class OddsRatio(Association):
 
     def _errors(self, z: float) -> tuple[Floats, Floats]:
         """Return the standard errors of the cells below and above their estimates, from their limits at level z."""
+        z = min(max(z, _LEAST_Z), _GREATEST_Z)
         cells, plain = self._cells.ravel(), np.sqrt(np.maximum(np.diag(self.table.covariance), 0.0))
         low, high = (limits.ravel() for limits in self.table.interval(2 * NormalDist().cdf(z) - 1))
         below, above = (cells - low) / z, (high - cells) / z
@@ -194,44 +201,62 @@ class OddsRatio(Association):
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         check_confidence(confidence)
-        z = NormalDist().inv_cdf((1 + confidence) / 2)
-        lower, upper = self._limits(z, is_less=True)[0], self._limits(z, is_less=False)[1]
-        # A product that is estimated below 0 counts as 0, so the estimate may lie outside.
-        nearest = lower if math.isnan(self.value) else self.value
-        return max(min(lower, nearest), 0.0), max(upper, nearest, 0.0)
+        return self._interval(NormalDist().inv_cdf((1 + confidence) / 2))
 
-    def _limits(self, z: float, *, is_less: bool) -> tuple[float, float]:
-        """Return the least and the greatest ratio that a test accepts."""
+    def _interval(self, z: float) -> tuple[float, float]:
+        """Return the limits at a number of standard errors."""
+        value = self.value
+        if math.isnan(value):
+            return 0.0, math.inf
+        # A product that is estimated below 0 counts as 0, so the estimate may lie outside.
+        return max(min(self._lower(z), value), 0.0), max(self._upper(z), value)
+
+    def _lower(self, z: float) -> float:
+        """Return the least ratio ψ ≥ 0 with A - ψ·B at most z standard errors above 0; infinite if there is none."""
+        variance, _, roots = self._boundary(z, is_less=True)
+        if self._products[0] <= z * math.sqrt(variance):
+            return 0.0
+        return min((root for root in roots if root > 0), default=math.inf)
+
+    def _upper(self, z: float) -> float:
+        """Return the limit beyond which A - ψ·B is more than z standard errors below 0; infinite if there is none."""
+        _, other, roots = self._boundary(z, is_less=False)
+        return math.inf if self._products[1] <= z * math.sqrt(other) else max(roots, default=math.inf)
+
+    def _boundary(self, z: float, *, is_less: bool) -> tuple[float, float, list[float]]:
+        """Return the variances of both products, and the ratios at which A - ψ·B is z standard errors from 0."""
         first, second = self._products
         variance, other, covariance = self._variances(z, is_less=is_less)
         squared = z**2
-        # Ratios ψ with a·ψ² - 2b·ψ + c ≤ 0.
+        # The roots of a·ψ² - 2b·ψ + c.
         a, b, c = second**2 - squared * other, first * second - squared * covariance, first**2 - squared * variance
-        root = math.sqrt(max(b * b - a * c, 0.0))
-        if a == 0 or (a < 0 and b * b < a * c):
-            return 0.0, math.inf
-        lower, upper = sorted(((b - root) / a, (b + root) / a))
-        if a < 0:  # all ratios but those between both roots
-            lower, upper = (0.0 if lower >= 0 else upper), math.inf
-        return lower, upper
+        # One root follows from the other without cancellation. If there are none, neither limit uses them.
+        total = b + math.copysign(math.sqrt(max(b * b - a * c, 0.0)), b)
+        roots = [top / bottom for top, bottom in ((total, a), (c, total)) if bottom]
+        return variance, other, roots
 
     @property
     def p_value(self) -> float:
         """The p-value of the null hypothesis that the odds ratio is 1."""
-        first, second = self._products
-        distance, low, high = abs(first - second), 0.0, _GREATEST_Z
 
-        def spread(z: float) -> float:
-            variance, other, covariance = self._variances(z, is_less=first > second)
-            return math.sqrt(max(variance + other - 2 * covariance, 0.0))
+        def has_one(z: float) -> bool:
+            low, high = self._interval(z)
+            return low <= 1 <= high
 
-        if distance > high * spread(high):
-            deviation = spread(high)
-            return _two_sided(distance / deviation) if deviation else 0.0
+        if math.isnan(self.value):
+            return 1.0
+        # Errors depend on z, so intervals are not nested by construction. The first of them that contains 1 counts.
+        low = 0.0
+        for high in _STEPS:
+            if has_one(high):
+                break
+            low = high
+        else:
+            return 0.0
         while high - low > _PRECISION:
             middle = (low + high) / 2
-            low, high = (middle, high) if middle * spread(middle) < distance else (low, middle)
-        return _two_sided((low + high) / 2)
+            low, high = (low, middle) if has_one(middle) else (middle, high)
+        return _two_sided(low)
 
 
 def _two_sided(z: float) -> float:
@@ -288,7 +313,8 @@ class CramersV(Association):
         of_rows, of_columns = unit.sum(axis=1), unit.sum(axis=0)
         shares = [cells.sum(axis=1), cells.sum(axis=0)]
         for weights, share, name in zip((of_rows, of_columns), shares, self.table.questions, strict=True):
-            errors = np.sqrt(np.einsum("ij,jk,ik->i", weights, covariance, weights))
+            # Rounding may turn the variance 0 of a total into a negative number.
+            errors = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", weights, covariance, weights), 0.0))
             if (share <= _LEAST_SHARE * errors).any():
                 raise NoAnswer(
                     f"the share of a value of {name!r} is not clearly above 0, so Cramér's V is not determined. Merge "
