@@ -630,7 +630,7 @@ class Ledger:
         value
             Value of the person in this wave.
         wave
-            Number of the wave, from 0. In a wave that was left out, the status counts as unchanged.
+            Number of the wave, from 0. Waves may be left out; see Notes.
         stream
             Source of random words for tests, such as :class:`InsecureSeeded`. The default is the secure randomness of
             the operating system.
@@ -639,7 +639,7 @@ class Ledger:
         -------
         numpy.ndarray
             An array with one report, the number 2·scale + sign. It is empty in waves in which no interval of the
-            device ends.
+            device ends, and in waves whose interval starts with a wave that was left out.
 
         Raises
         ------
@@ -651,6 +651,13 @@ class Ledger:
             If no policy is known that all releases about the question satisfy together. Nothing is recorded.
         PolicyViolated
             If the reports violate the level of the schedule.
+
+        Notes
+        -----
+        A report about an interval needs the statuses at both of its ends. After a wave that was left out, a device of
+        a schedule that is not dyadic therefore has no report for the next wave that it answers, and reports again in
+        the wave after that. A report about a longer time would count a change that the reports of other people have
+        counted before.
 
         Examples
         --------
@@ -685,8 +692,8 @@ class Ledger:
             last = [0, *reported.values()][-1]
             current = status if changes < schedule.max_changes else last
             report = b""
-            if schedule.is_due(scale, number):
-                start = [0, *(each for at, each in reported.items() if at <= number - (1 << scale))][-1]
+            start = {-1: 0, **reported}.get(number - (1 << scale))
+            if schedule.is_due(scale, number) and start is not None:  # the device saw both ends of the interval
                 sign = schedule.sign.sample(schedule.sign.domain.index(current - start), draws)
                 report = bytes([2 * scale + sign])
             digest = self._status_digest(collection, schedule, number, current)

@@ -54,8 +54,13 @@ class ChangeEstimates(FrozenData, Result):
     The mean sign of n reports about an interval, as -1 and 1, estimates the gain g of the schedule times the mean
     change of the status. The change therefore has a variance of at most 1/(g²·n), which is reached if no person
     changes. A share is the sum of the changes over the intervals that make up the waves so far. The reports of one
-    person are independent given the statuses, and a person who is counted has changed at least once. So the variance
-    of the share is at most the sum of these bounds. The standard errors are the bounds.
+    person are independent given the statuses. So the variance of the share is at most the sum of these bounds if
+    people rise at most once, or if the schedule is dyadic. Otherwise a person may leave out the wave of a fall, and two
+    rises add up. With at most h rises, 1/(g²·n) is then replaced by (1/g² + h - 1)/n. The standard errors are the
+    bounds. ``docs/proofs/change-schedule.md`` has the proof.
+
+    People may leave out waves, and then report fewer intervals. The estimates stay unbiased, and their errors state the
+    smaller numbers of reports, if the waves that people leave out do not depend on their statuses.
 
     Devices ignore changes after ``max_changes``. The estimates are unbiased for the statuses that devices report about
     (:meth:`ChangeSchedule.effective_statuses`), and biased for the true ones if people change more often.
@@ -100,7 +105,8 @@ class ChangeEstimates(FrozenData, Result):
         InvalidInput
             If an interval that the share needs has no reports.
         """
-        return self._sum(wave, self.schedule.intervals(self._checked(wave)))
+        number = self._checked(wave)
+        return self._sum(number, self.schedule.intervals(number))
 
     def change(self, wave: int) -> LinearEstimate:
         """Estimate the change of this share from the wave before to a wave.
@@ -120,22 +126,30 @@ class ChangeEstimates(FrozenData, Result):
         InvalidInput
             If no report of the wave is about one wave.
         """
-        return self._sum(wave, [(0, self._checked(wave))])
+        number = self._checked(wave)
+        return self._sum(number, [(0, number)])
 
     def _checked(self, wave: int) -> int:
         """Return the number of a wave, or raise InvalidInput."""
         return checked_integer("ChangeEstimates", "wave", wave, 0, self.schedule.waves - 1)
 
+    def _greatest_variance(self, intervals: int) -> float:
+        """Return a bound of the variance of one report in a sum over a number of intervals."""
+        schedule = self.schedule
+        rises = 1 if schedule.dyadic else (min(schedule.max_changes, intervals) + 1) // 2
+        return 1 / schedule.gain**2 + rises - 1
+
     def _sum(self, wave: int, intervals: Sequence[tuple[int, int]]) -> LinearEstimate:
         """Return the sum of the changes over intervals."""
         value = variance = 0.0
+        greatest = self._greatest_variance(len(intervals))
         for scale, end in intervals:
             low, high = self.counts[end, scale].tolist()
             if low + high == 0:
                 must = f"have reports about all its intervals; that of {1 << scale} waves up to {end} has none"
                 raise InvalidInput("ChangeEstimates", "the wave", must, wave)
             value += (high - low) / (high + low) / self.schedule.gain
-            variance += 1 / (high + low) / self.schedule.gain**2
+            variance += greatest / (high + low)
         return LinearEstimate(value, math.sqrt(variance))
 
     def plot(self, confidence: float = 0.95) -> Figure:
@@ -160,13 +174,14 @@ class ChangeEstimates(FrozenData, Result):
         schedule, totals = self.schedule, self.counts.sum(axis=2)
         people = np.where(totals, totals, np.nan)  # an interval without reports makes its sums undefined
         changes = (self.counts[:, :, 1] - self.counts[:, :, 0]) / people / schedule.gain
-        variances = 1 / people / schedule.gain**2
+        variances = self._greatest_variance(1) / people
         if schedule.dyadic:
             sums = [tuple(zip(*schedule.intervals(wave), strict=True)) for wave in range(schedule.waves)]
             shares = np.array([changes[ends, scales].sum() for scales, ends in sums])
             errors = np.sqrt([variances[ends, scales].sum() for scales, ends in sums])
         else:
-            shares, errors = np.cumsum(changes[:, 0]), np.sqrt(np.cumsum(variances[:, 0]))
+            greatest = np.array([self._greatest_variance(wave + 1) for wave in range(schedule.waves)])
+            shares, errors = np.cumsum(changes[:, 0]), np.sqrt(greatest * np.cumsum(1 / people[:, 0]))
         columns: dict[str, Any] = {
             "wave": list(range(schedule.waves)),
             "reports": totals.sum(axis=1).tolist(),
@@ -249,7 +264,7 @@ def estimate_changes(schedule: ChangeSchedule, reports: Mapping[int, npt.ArrayLi
         The schedule of the reports.
     reports
         The reports of each wave by its number, from 0: an array of numbers, or a list of the arrays that
-        :meth:`Ledger.answer_change` returned.
+        :meth:`Ledger.answer_change` returned. People may leave out waves if that does not depend on their statuses.
 
     Returns
     -------
