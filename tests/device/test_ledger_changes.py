@@ -265,6 +265,8 @@ def test_a_ledger_with_changes_has_the_version_of_waves() -> None:
         ({"counted": ["maybe"]}, "maybe"),
         ({"epsilon": 0}, "epsilon must be above 0"),
         ({"epsilon": -1}, "epsilon"),
+        ({"epsilon": "1e-30"}, "epsilon must be at least about 1e-18 per change"),
+        ({"epsilon": "1e-14", "max_changes": 2**20}, "epsilon must be at least about 1e-18 per change"),
         ({"waves": 0}, "waves must be an integer in"),
         ({"waves": 2**21}, "waves must be an integer in"),
         ({"max_changes": 0}, "max_changes must be an integer in"),
@@ -274,6 +276,42 @@ def test_a_ledger_with_changes_has_the_version_of_waves() -> None:
 def test_parameters_out_of_range_are_rejected(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(SfumatoError, match=message):
         ChangeSchedule(**{"domain": COIN, "counted": ["yes"], "epsilon": 1, "waves": 4, **settings})
+
+
+def test_waves_and_scales_that_a_schedule_lacks_are_rejected() -> None:
+    made = schedule(4)
+    for wave in (-5, -1, 4, 99, 1.5, True, np.int64(4)):
+        with pytest.raises(InvalidInput, match="wave must be an integer in"):
+            made.standard_error(10, wave)  # type: ignore[arg-type]
+        with pytest.raises(InvalidInput, match="wave must be an integer in"):
+            made.intervals(wave)  # type: ignore[arg-type]
+        with pytest.raises(InvalidInput, match="wave must be an integer in"):
+            made.is_due(0, wave)  # type: ignore[arg-type]
+    for scale in (-1, 1, 0.5):
+        with pytest.raises(InvalidInput, match="scale must be an integer in"):
+            made.is_due(scale, 0)  # type: ignore[arg-type]
+        with pytest.raises(InvalidInput, match="scale must be an integer in"):
+            made.probability(scale, [0, 1], [0, 1, 1, 1])  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="signs must have 4 items"):
+        made.probability(0, [0, 1], [0, 1, 1, 1])
+    with pytest.raises(InvalidInput, match="statuses must have 4 items"):
+        made.probability(0, [0, 1, 0, 0], [0, 1])
+
+
+@pytest.mark.parametrize("dyadic", [False, True])
+def test_waves_may_be_numpy_integers(dyadic: bool) -> None:
+    made = ChangeSchedule(COIN, ["yes"], 1, np.int64(4), max_changes=np.int8(1), dyadic=dyadic)  # type: ignore[arg-type]
+    assert made == schedule(4, dyadic=dyadic)
+    assert json.dumps(made.to_dict()) == json.dumps(schedule(4, dyadic=dyadic).to_dict())
+    reports = {wave: [0, 1, 1] for wave in range(4)}
+    expected = sf.estimate_changes(made, reports)
+    result = sf.estimate_changes(made, {np.uint16(wave): each for wave, each in reports.items()})  # type: ignore[misc]
+    assert result == expected
+    assert made.standard_error(np.int64(10), np.int64(0)) == made.standard_error(10, 0)  # type: ignore[arg-type]
+    assert made.intervals(np.int32(3)) == made.intervals(3)  # type: ignore[arg-type]
+    assert made.is_due(np.int8(0), np.uint8(3))  # type: ignore[arg-type]
+    assert result.change(np.int64(3)) == expected.change(3)  # type: ignore[arg-type]
+    assert result.frequency(np.int64(0)) == expected.frequency(0)  # type: ignore[arg-type]
 
 
 @every_schedule

@@ -66,6 +66,7 @@ from sfumato._core.validation import (
     checked_seconds,
     checked_type,
     is_number,
+    plain_integer,
     read_list,
 )
 
@@ -132,6 +133,7 @@ __all__ = [
     "number_document",
     "one_thread",
     "percent",
+    "plain_integer",
     "plot_result",
     "project_protected",
     "project_to_simplex",

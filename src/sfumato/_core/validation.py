@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 from sfumato.errors import InvalidInput
@@ -16,6 +16,7 @@ __all__ = [
     "checked_seconds",
     "checked_type",
     "is_number",
+    "plain_integer",
     "read_list",
 ]
 
@@ -46,6 +47,11 @@ def checked_integer(subject: str, parameter: str, value: Any, low: int, high: in
     if number is None or not low <= number <= high:
         raise InvalidInput(subject, parameter, f"be an integer in [{low}, {high}]", value)
     return number
+
+
+def plain_integer(value: Any) -> Any:
+    """Return a NumPy integer as an int, and any other value unchanged."""
+    return int(value) if isinstance(value, Integral) and not isinstance(value, int) else value
 
 
 def checked_integers(

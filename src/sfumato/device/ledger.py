@@ -65,6 +65,7 @@ from sfumato._core import (
     checked_integer,
     checked_type,
     locked,
+    plain_integer,
     quantity,
     replacing,
 )
@@ -1358,7 +1359,7 @@ def _check_name(subject: str, parameter: str, name: object) -> None:
 
 def _checked_wave(subject: str, wave: Any, last: int) -> int:
     """Return the number of a wave, also from a NumPy integer."""
-    return checked_integer(subject, "wave", int(wave) if isinstance(wave, np.integer) else wave, 0, last)
+    return checked_integer(subject, "wave", plain_integer(wave), 0, last)
 
 
 def _restored(mechanism: Mechanism, report: bytes) -> npt.NDArray[Any]:

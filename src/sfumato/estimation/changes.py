@@ -17,6 +17,7 @@ from sfumato._core import (
     Result,
     checked_integer,
     checked_type,
+    plain_integer,
     plot_result,
     quantity,
     read_items,
@@ -131,7 +132,7 @@ class ChangeEstimates(FrozenData, Result):
 
     def _checked(self, wave: int) -> int:
         """Return the number of a wave, or raise InvalidInput."""
-        return checked_integer("ChangeEstimates", "wave", wave, 0, self.schedule.waves - 1)
+        return checked_integer("ChangeEstimates", "wave", plain_integer(wave), 0, self.schedule.waves - 1)
 
     def _greatest_variance(self, intervals: int) -> float:
         """Return a bound of the variance of one report in a sum over a number of intervals."""
@@ -289,7 +290,7 @@ def estimate_changes(schedule: ChangeSchedule, reports: Mapping[int, npt.ArrayLi
         raise InvalidInput(_FUNCTION, "the reports", "be a mapping from numbers of waves to reports", reports)
     counts = np.zeros((schedule.waves, schedule.scales, 2), dtype=np.int64)
     for wave, each in reports.items():
-        number = checked_integer(_FUNCTION, "the wave", wave, 0, schedule.waves - 1)
+        number = checked_integer(_FUNCTION, "the wave", plain_integer(wave), 0, schedule.waves - 1)
         counts[number] = _counted(schedule, number, each)
     return ChangeEstimates(schedule, counts)
 

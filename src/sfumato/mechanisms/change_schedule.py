@@ -23,6 +23,8 @@ from sfumato._core import (
     checked_integer,
     checked_type,
     label_document,
+    plain_integer,
+    quantity,
     read_items,
     read_label,
     reads_document,
@@ -51,8 +53,8 @@ class ChangeSchedule:
     """Reports in which people state randomized changes of a status, for counts of people over many waves.
 
     A person's *status* is whether the value is one of the ``counted`` values. A report states whether the status rose
-    or fell since the last report, by a random sign that is uniform if it did neither. All reports of a person together
-    obey ``epsilon``, for any number of waves and whenever the status changes. A device ignores changes after
+    or fell over an interval of waves, by a random sign that is uniform if it did neither. All reports of a person
+    together obey ``epsilon``, for any number of waves and whenever the status changes. A device ignores changes after
     ``max_changes``, without a visible difference. :meth:`Ledger.answer_change` draws the reports, and
     :func:`estimate_changes` reads them.
 
@@ -80,7 +82,8 @@ class ChangeSchedule:
     Raises
     ------
     InvalidInput
-        If a parameter is out of range, or ``counted`` has no value or all values of the domain.
+        If a parameter is out of range, ``counted`` has no value or all values of the domain, or ``epsilon`` is so small
+        that signs tell nothing.
 
     Notes
     -----
@@ -135,13 +138,16 @@ class ChangeSchedule:
         if level == ZERO:
             raise InvalidInput(subject, "epsilon", "be above 0, because reports at 0 tell nothing", epsilon)
         checked_type(subject, "dyadic", dyadic, bool)
-        changes = checked_integer(subject, "max_changes", max_changes, 1, _MOST_WAVES)
+        changes = checked_integer(subject, "max_changes", plain_integer(max_changes), 1, _MOST_WAVES)
         greatest = _greatest_weight(level / changes)
+        if greatest == 0:
+            must = "be at least about 1e-18 per change, because signs at a lower level tell nothing"
+            raise InvalidInput(subject, "epsilon", must, epsilon)
         settings: dict[str, Any] = {
             "domain": domain,
             "counted": tuple(domain.label(x) for x in indices),
             "epsilon": level,
-            "waves": checked_integer(subject, "waves", waves, 1, _MOST_WAVES),
+            "waves": checked_integer(subject, "waves", plain_integer(waves), 1, _MOST_WAVES),
             "max_changes": changes,
             "dyadic": dyadic,
             "weight": greatest if weight is None else checked_integer(subject, "weight", weight, 1, greatest),
@@ -222,8 +228,21 @@ class ChangeSchedule:
         -------
         bool
             Whether devices of this scale report in this wave.
+
+        Raises
+        ------
+        InvalidInput
+            If the schedule lacks the scale or the wave.
         """
-        return (wave + 1) % (1 << scale) == 0
+        return (self._checked_wave(wave) + 1) % (1 << self._checked_scale(scale)) == 0
+
+    def _checked_scale(self, scale: Any) -> int:
+        """Return a scale of the schedule, or raise InvalidInput."""
+        return checked_integer("ChangeSchedule", "scale", plain_integer(scale), 0, self.scales - 1)
+
+    def _checked_wave(self, wave: Any) -> int:
+        """Return the number of a wave of the schedule, or raise InvalidInput."""
+        return checked_integer("ChangeSchedule", "wave", plain_integer(wave), 0, self.waves - 1)
 
     def effective_statuses(self, statuses: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Return the statuses that devices report about, which stay the same after ``max_changes`` changes.
@@ -283,6 +302,11 @@ class ChangeSchedule:
         Fraction
             The probability of the scale and the signs.
 
+        Raises
+        ------
+        InvalidInput
+            If the schedule lacks the scale, or the number of signs or statuses is not that of the schedule.
+
         Examples
         --------
         >>> import sfumato as sf
@@ -290,8 +314,11 @@ class ChangeSchedule:
         >>> schedule.probability(0, [0, 1], [0, 1])
         Fraction(3, 8)
         """
+        width = 1 << self._checked_scale(scale)
+        for name, items, number in (("signs", signs, self.waves // width), ("statuses", statuses, self.waves)):
+            if len(items) != number:
+                raise InvalidInput("ChangeSchedule", name, f"have {quantity(number, 'item')}", items)
         reported = self.effective_statuses([list(statuses)])[0].tolist()
-        width = 1 << scale
         ends = [0, *reported[width - 1 :: width]]
         pairs = zip(signs, itertools.pairwise(ends), strict=True)
         likelihoods = (self.sign.probability(sign, 1 + end - start) for sign, (start, end) in pairs)
@@ -311,10 +338,16 @@ class ChangeSchedule:
         -------
         list of tuple
             The scale of each interval, and the wave that it ends with.
+
+        Raises
+        ------
+        InvalidInput
+            If the schedule lacks the wave.
         """
+        left = self._checked_wave(wave) + 1
         if not self.dyadic:
-            return [(0, each) for each in range(wave + 1)]
-        ends, left = [], wave + 1
+            return [(0, each) for each in range(left)]
+        ends = []
         while left:
             scale = (left & -left).bit_length() - 1
             ends.append((scale, left - 1))
@@ -327,7 +360,7 @@ class ChangeSchedule:
         Parameters
         ----------
         n
-            The number of people.
+            The number of people, who answer in all waves.
         wave
             Number of the wave, from 0.
 
@@ -335,8 +368,13 @@ class ChangeSchedule:
         -------
         float
             An upper bound, which is reached if no person has changed.
+
+        Raises
+        ------
+        InvalidInput
+            If the schedule lacks the wave, or ``n`` is not positive.
         """
-        people = checked_integer("ChangeSchedule", "n", n, 1, 2**62)
+        people = checked_integer("ChangeSchedule", "n", plain_integer(n), 1, 2**62)
         return math.sqrt(len(self.intervals(wave)) * self.scales / people) / self.gain
 
     def change_error(self, n: int) -> float:
@@ -352,7 +390,7 @@ class ChangeSchedule:
         float
             An upper bound, which is reached if no person changes.
         """
-        people = checked_integer("ChangeSchedule", "n", n, 1, 2**62)
+        people = checked_integer("ChangeSchedule", "n", plain_integer(n), 1, 2**62)
         return math.sqrt(self.scales / people) / self.gain
 
     # -- documents ---------------------------------------------------------------------------------------------
