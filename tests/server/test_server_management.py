@@ -194,6 +194,42 @@ def test_a_flood_of_one_day_is_noticed_and_undone(collector: Served) -> None:
     assert (entry["action"], entry["what"]) == ("undo", {"day": "2024-10-05", "reports": "4010"})
 
 
+def test_leaving_days_out_does_not_isolate_the_reports_of_small_days(
+    collector: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, mechanism, _ = collector.create(mechanism="rr")
+    path = f"/v1/collections/{name}"
+    assert collector.app is not None
+
+    def send(day: int, reports: int, batch: str) -> None:
+        assert collector.app is not None
+        monkeypatch.setattr(collector.app.collector, "now", lambda: 86_400.0 * day)
+        assert collector.send(name, mechanism, np.zeros(reports, np.uint8), batch).status == 200
+
+    def without(*days: str) -> int | str:
+        response = collector.as_admin("GET", f"{path}/estimate?without={','.join(days)}")
+        return int(response.json["reports"]) if response.status == 200 else response.json["error"]["message"]
+
+    first, second, third = "2024-10-04", "2024-10-05", "2024-10-06"
+    send(20_000, 200, "the-first-day")
+    assert without(first) == 0
+    send(20_001, 1, "one-person")
+    assert "2024-10-04 cannot be left out, because 1 reports" in str(without(first))
+    # Two days whose sums are both known would reveal the rest by difference, so only one of them can be left out.
+    send(20_002, 300, "the-third-day")
+    assert without(third) == 201
+    for days in ([first], [first, third]):
+        assert "2024-10-04 cannot be left out" in str(without(*days))
+    # The other reports are enough to hide each of them.
+    send(20_001, 99, "more-people")
+    assert (without(first), without(third), without(first, third), without(first, second, third)) == (400, 300, 100, 0)
+    # An undo is possible even if few reports remain: it must remove a flood from a survey with few answers.
+    send(20_003, 5, "five-people")
+    for day in (first, second, third):
+        assert collector.as_admin("POST", f"{path}/undo", {"day": day}).status == 200
+    assert collector.aggregate(name).n == 5
+
+
 def test_a_copy_asks_the_same_and_a_deleted_collection_leaves_its_log(collector: Served) -> None:
     mine = new_author(collector)
     name = create(collector, mine, submission="key", description="In the last year.", keep_days=30)

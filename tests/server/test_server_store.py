@@ -375,3 +375,11 @@ def test_after_a_start_the_log_is_moved_a_little_at_a_time(tmp_path: Path, monke
     assert {store.commit([submission(n, [1])])[0].outcome for n in range(300)} == {"repeated"}
     database.close()
     store.close_all()
+
+
+def test_a_failure_within_a_read_is_reported_as_such(tmp_path: Path) -> None:
+    store = open_store(f"sqlite:///{tmp_path}/collect.db")
+    with pytest.raises(Unavailable, match="disk I/O"), store.reading(), store.connected():
+        raise sqlite3.OperationalError("disk I/O error")
+    store.ping()
+    store.close()

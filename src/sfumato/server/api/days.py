@@ -8,9 +8,9 @@ from sfumato.collecting import Aggregate
 from sfumato.server.api.collections import Collection
 from sfumato.server.api.collector import Collector
 from sfumato.server.http.responses import ApiError
-from sfumato.server.store.management import LEAST_UNDONE, reports_by_day
+from sfumato.server.store.management import LEAST_UNDONE, counts_and_days, reports_by_day
 
-__all__ = ["date_of", "day_of_date", "reject_days", "stored_days", "undoable"]
+__all__ = ["counts_without", "date_of", "day_of_date", "reject_days", "stored_days", "undoable"]
 
 _EPOCH = datetime.date(1970, 1, 1)
 
@@ -54,3 +54,26 @@ def undoable(days: dict[int, Aggregate], day: int) -> Aggregate:
         )
         raise ApiError("invalid", message)
     return days[day]
+
+
+async def counts_without(collector: Collector, collection: Collection, days: set[int]) -> Aggregate:
+    """Return the counts without the stored reports of some days; raise ApiError if they would reveal single reports.
+
+    The difference of two responses is the sum of a day. If all days that can be left out are known, so is the sum of
+    all other reports. If these are few, they stay together with the smallest of these days, which is not left out.
+    """
+    counts, stored = await collector.readers.run(counts_and_days, collector.store, collection.id, collection.mechanism)
+    rest = counts
+    for day in days:
+        left_out = undoable(stored, day)
+        rest = Aggregate(rest.mechanism_hash, rest.n - left_out.n, rest.counts - left_out.counts)
+    large = {day: one.n for day, one in stored.items() if one.n >= LEAST_UNDONE}
+    others = counts.n - sum(large.values())
+    smallest = min(large, key=lambda day: (large[day], day))
+    if 0 < others < LEAST_UNDONE and smallest in days:
+        message = (
+            f"{date_of(smallest)} cannot be left out, because {others} reports are not of a day with at least "
+            f"{LEAST_UNDONE} stored reports, and the rest would reveal them"
+        )
+        raise ApiError("invalid", message)
+    return rest

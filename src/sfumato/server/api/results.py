@@ -13,7 +13,6 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import reduce
 from statistics import NormalDist
 from typing import Any
 
@@ -30,7 +29,7 @@ from sfumato.questions import Frequencies, Question, Workload, read_question
 from sfumato.server.api.administration import as_reader, require_role
 from sfumato.server.api.collections import Collection
 from sfumato.server.api.collector import Collector
-from sfumato.server.api.days import day_of_date, reject_days, stored_days, undoable
+from sfumato.server.api.days import counts_without, day_of_date, reject_days
 from sfumato.server.api.schemas import AnswerRow, EstimateResponse, EstimateRow
 from sfumato.server.http.responses import ApiError, JsonResponse, Send
 from sfumato.server.jobs.estimates import cached_estimate, estimate_of, in_words
@@ -88,9 +87,9 @@ class EstimateRequest:
     wave: int | None = None
     #: Whether the question is about the districts of a map, which the collection holds.
     is_about_districts: bool = False
-    #: Days since 1970 whose stored reports are left out, and the counts of these reports.
+    #: Days since 1970 whose stored reports are left out, and the counts of all other reports.
     without: tuple[int, ...] = ()
-    left_out: Aggregate | None = None
+    rest: Aggregate | None = None
 
     @property
     def document(self) -> dict[str, Any] | None:
@@ -166,13 +165,12 @@ def _requested_wave(request: Request, collection: Collection) -> int | None:
 async def _without_days(
     collector: Collector, request: Request, collection: Collection, options: EstimateRequest
 ) -> EstimateRequest:
-    """Return a request that leaves out the days that an owner names; raise ApiError unless each could be undone."""
+    """Return a request that leaves out the days that an owner names; raise ApiError if that reveals single reports."""
     await require_role(collector, request, collection.id, "owner")
     reject_days(collection)
     days = {day_of_date("without", date.strip()) for date in request.query_params["without"].split(",")}
-    stored = await stored_days(collector, collection)
-    left_out = reduce(Aggregate.merge, [undoable(stored, day) for day in days])
-    return dataclasses.replace(options, without=tuple(sorted(days)), left_out=left_out)
+    rest = await counts_without(collector, collection, days)
+    return dataclasses.replace(options, without=tuple(sorted(days)), rest=rest)
 
 
 async def _counts_of(
@@ -183,23 +181,13 @@ async def _counts_of(
     The waves are never added up: reports of one person in several waves are not independent.
     """
     if collection.metadata.waves is None:
-        return None, _less(await collector.collections.counts(collection), options.left_out)
+        return None, await collector.collections.counts(collection) if options.rest is None else options.rest
     counts = await collector.collections.wave_counts(collection)
     number = max(counts, default=0) if options.wave is None else options.wave
     if number not in counts:
         empty = np.zeros(collection.report_format.count_size, np.int64)
         return number, Aggregate(collection.mechanism.hash, 0, empty)
     return number, counts[number]
-
-
-def _less(counts: Aggregate, left_out: Aggregate | None) -> Aggregate:
-    """Return counts without those that are left out; raise ApiError if they were removed meanwhile."""
-    if left_out is None:
-        return counts
-    rest = counts.counts - left_out.counts
-    if (rest < 0).any():
-        raise ApiError("overloaded", "the reports of this day were removed meanwhile; retry")
-    return Aggregate(counts.mechanism_hash, counts.n - left_out.n, rest)
 
 
 def _on_grid(confidence: float) -> float:

@@ -153,7 +153,8 @@ class Store(ABC):
             try:
                 yield execute
             finally:
-                execute("ROLLBACK")
+                if self._local.connection is not None:  # a failure within the block has closed it
+                    execute("ROLLBACK")
 
     def close(self) -> None:
         """Close this thread's connection."""

@@ -32,6 +32,7 @@ __all__ = [
     "Role",
     "add_grant",
     "changes",
+    "counts_and_days",
     "delete_collection",
     "expiry_of",
     "grant_of",
@@ -231,6 +232,13 @@ def reports_by_day(store: Store, collection: str, mechanism: Mechanism) -> list[
             counts = _counts(mechanism, bytes(batch))
             days[day] = days[day].merge(counts) if day in days else counts
     return [DayOfReports(day, counts) for day, counts in days.items()]
+
+
+def counts_and_days(store: Store, collection: str, mechanism: Mechanism) -> tuple[Aggregate, dict[int, Aggregate]]:
+    """Return all counts, and those of the stored reports of each day, from one state of the store."""
+    with store.reading():  # the calls use the connection of this thread, and so its transaction
+        counts = store.counts(collection, mechanism)
+        return counts, dict(reports_by_day(store, collection, mechanism))
 
 
 def _counts(mechanism: Mechanism, batch: bytes) -> Aggregate:
