@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -191,6 +192,55 @@ def test_public_results_of_waves_advance_by_steps(tmp_path: Path, monkeypatch: p
         assert collector.as_admin("PATCH", f"/v1/collections/{name}", {"state": "closed"}).status == 200
         for path, key in (("/aggregate", "n"), ("/estimate", "reports"), ("/waves", "reports")):
             assert collector.ask("GET", f"/v1/collections/{name}{path}").json[key] == 12
+
+
+@pytest.mark.slow
+def test_each_wave_advances_by_steps(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A late report for an earlier wave waits for its own step, and does not delay the present wave."""
+    monkeypatch.setattr("sfumato.server.api.collections._FRESH_SECONDS", 0.0)
+    with served(store_url, public_step=10, public_seconds=0.01) as collector:
+        policy = sf.Uniform(sf.Domain.range(3), 1)
+        lifetime = sf.Uniform(sf.Domain.range(3), 2).to_dict()
+        name, mechanism, _ = collector.create(policy, lifetime=lifetime, waves={"count": 4, "days": None})
+        path = f"/v1/collections/{name}"
+
+        def send(wave: int, people: int, batch: str) -> None:
+            reports = encode_batch(mechanism, sf.privatize(mechanism, [1] * people))
+            headers = {"Content-Type": BATCH_TYPE, "Idempotency-Key": batch}
+            sent = collector.ask("POST", f"{path}/reports?wave={wave}", reports, headers=headers)
+            assert sent.status == 200, sent.body
+
+        def shown() -> list[int]:
+            return [collector.ask("GET", f"{path}/aggregate?wave={wave}").json["n"] for wave in range(3)]
+
+        def open_wave(wave: int) -> None:
+            assert collector.as_admin("PATCH", path, {"wave": wave}).status == 200
+
+        send(0, 10, "ten-people")
+        until(lambda: shown() == [10, 0, 0])
+        open_wave(1)
+        send(0, 1, "one-late-report")
+        send(1, 9, "nine-people")
+        time.sleep(0.5)  # many intervals
+        assert shown() == [10, 0, 0]
+        send(1, 1, "the-tenth-person")
+        until(lambda: shown() == [10, 10, 0])
+        assert collector.ask("GET", path).json["reports"] == 20
+        waves = collector.ask("GET", f"{path}/waves").json["waves"]
+        assert [(row["wave"], row["reports"]) for row in waves] == [(0, 10), (1, 10)]
+        # The first wave accepts no more reports, so it shows all of them.
+        send(1, 2, "two-people")
+        open_wave(2)
+        until(lambda: shown() == [11, 10, 0])
+        send(2, 3, "three-people")
+        time.sleep(0.5)
+        assert shown() == [11, 10, 0]
+        for wave in range(2):
+            both = [ask("GET", f"{path}/aggregate?wave={wave}") for ask in (collector.ask, collector.as_admin)]
+            assert (both[0].json == both[1].json) == (wave == 0)
+        assert collector.as_admin("PATCH", path, {"state": "closed"}).status == 200
+        assert shown() == [11, 12, 3]
+        assert collector.ask("GET", path).json["batches"] == 6
 
 
 def test_a_group_has_at_least_two_reports_and_waves_have_none(tmp_path: Path) -> None:

@@ -128,8 +128,17 @@ class Collector:
             try:
                 for name, stored, state, reports in await self.readers.run(self.store.unreleased):
                     metadata = METADATA.decode(stored)
-                    over = metadata.state_at(state, self.now()) != "open"
-                    if metadata.results == "public" and (over or reports >= self.settings.public_step):
+                    now, step = self.now(), self.settings.public_step
+                    over = metadata.state_at(state, now) != "open"
+                    if metadata.results != "public":
+                        continue
+                    if metadata.waves is not None and not over:  # readers see each wave, so each has its steps
+                        mechanism = (await self.collections.get(name)).mechanism
+                        first = metadata.waves.position(now) - 1  # late reports are counted during the next wave
+                        await self.writer.run(
+                            partial(Store.release_waves, collection=name, mechanism=mechanism, step=step, first=first)
+                        )
+                    elif over or reports >= step:
                         await self.writer.run(partial(Store.release, collection=name))
             except Exception:  # the store may be unavailable; the next run retries
                 LOG.warning("public results could not be brought up to date", exc_info=True)

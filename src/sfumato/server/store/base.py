@@ -438,6 +438,28 @@ class Store(ABC):
             self._hold(execute, collection)
             self._release_all(execute, collection)
 
+    def release_waves(self, collection: str, mechanism: Mechanism, step: int, first: int) -> None:
+        """Let readers without a token see the reports of each wave that has advanced by a step.
+
+        Waves before ``first`` accept no more reports, so all of theirs are released. The number of released batches
+        advances only with all waves, because batches are not counted per wave.
+        """
+        with self._transaction() as execute:
+            self._hold(execute, collection)
+            released = self.wave_counts(collection, mechanism, released=True)
+            present = self.wave_counts(collection, mechanism)
+            new = {wave: counts.n - (released[wave].n if wave in released else 0) for wave, counts in present.items()}
+            ready = {wave: n for wave, n in new.items() if n and (n >= step or wave < first)}
+            if ready and sum(ready.values()) == sum(new.values()):
+                self._release_all(execute, collection)
+                return
+            width = mechanism.report_format.count_size // PAGE + 1
+            for wave, n in ready.items():
+                pages = (collection, wave * width, (wave + 1) * width)
+                execute(self.sql.forget_released_pages, pages)
+                execute(self.sql.copy_pages, pages)
+                execute(self.sql.add_released, (n, collection))
+
     def counts(self, collection: str, mechanism: Mechanism, *, released: bool = False) -> Aggregate:
         """Return a consistent snapshot of the counts; with ``released``, as of the last release."""
         with self._connected() as execute:

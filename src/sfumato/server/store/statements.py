@@ -93,6 +93,12 @@ class Statements:
         self.copy_counts = (
             f"INSERT INTO released SELECT collection, page, counts FROM counts WHERE collection = {mark} ORDER BY page"
         )
+        pages = f"collection = {mark} AND page >= {mark} AND page < {mark}"
+        self.forget_released_pages = f"DELETE FROM released WHERE {pages}"
+        self.copy_pages = f"INSERT INTO released SELECT collection, page, counts FROM counts WHERE {pages}"
+        self.add_released = (
+            f"UPDATE progress SET released_reports = released_reports + {mark} WHERE collection = {mark}"
+        )
         self.wave_pages = f"SELECT page, counts FROM counts WHERE collection = {mark} ORDER BY page"
         self.released_wave_pages = f"SELECT page, counts FROM released WHERE collection = {mark} ORDER BY page"
         # -- stored reports
