@@ -35,6 +35,26 @@ def test_of_two_changes_at_once_neither_is_lost(collector: Served) -> None:
             assert collector.ask("PATCH", path, {"state": "open"}, collector.admin).status == 200
 
 
+def test_reports_are_not_kept_longer_than_participants_were_promised(collector: Served) -> None:
+    name, mechanism, _ = collector.create(mechanism="rr", keep_days=30)
+    path = f"/v1/collections/{name}"
+    assert collector.send(name, mechanism, [0], "one-report").status == 200
+    for days in (31, None):
+        rejected = collector.as_admin("PATCH", path, {"keep_days": days, "label": "longer"})
+        assert rejected.reason == "conflict"
+        assert "keep_days can only be lowered" in rejected.json["error"]["message"]
+    assert collector.as_admin("GET", path).json["keep_days"] == 30
+    for days in (30, 7, 0):
+        assert collector.as_admin("PATCH", path, {"keep_days": days}).json["keep_days"] == days
+    assert collector.as_admin("PATCH", path, {"keep_days": 1}).reason == "conflict"
+    forever, _, _ = collector.create(mechanism="rr")
+    assert collector.as_admin("PATCH", f"/v1/collections/{forever}", {"keep_days": 36_500}).json["keep_days"] == 36_500
+    # Before it opens, a collection has made no promise to anyone.
+    later, _, _ = collector.create(mechanism="rr", keep_days=0, opens=2**32)
+    for days in (30, None, 7):
+        assert collector.as_admin("PATCH", f"/v1/collections/{later}", {"keep_days": days}).json["keep_days"] == days
+
+
 def test_what_was_archived_stays_so(collector: Served) -> None:
     body = {"title": "old", "policy": POLICY.to_dict(), "mechanism": "high-low-subset"}
     created = collector.ask("POST", "/v1/collections", body, collector.admin)

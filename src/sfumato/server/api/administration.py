@@ -308,6 +308,11 @@ def _opened(schedule: Schedule | None, wave: int) -> Schedule:
     return msgspec.structs.replace(schedule, opened=wave)
 
 
+def _keeps_longer(after: int | None, before: int | None) -> bool:
+    """Return whether reports are kept longer than before; None is without limit."""
+    return before is not None and (after is None or after > before)
+
+
 async def change_collection(collector: Collector, request: Request) -> JsonResponse:
     """Open, close or archive a collection, or change its metadata."""
     name, who = await owner_of(collector, request)
@@ -340,6 +345,12 @@ async def change_collection(collector: Collector, request: Request) -> JsonRespo
             message = (
                 "title, description and opens are fixed once a collection has opened, because people answered that "
                 "wording; use label to rename it, or create a copy"
+            )
+            raise ApiError("conflict", message)
+        if has_opened and _keeps_longer(after.keep_days, metadata.keep_days):
+            message = (
+                f"keep_days can only be lowered once a collection has opened, because people answered under "
+                f"{metadata.keep_days} days; create a copy to keep the reports of other people longer"
             )
             raise ApiError("conflict", message)
         return state, msgspec.json.encode(after).decode()

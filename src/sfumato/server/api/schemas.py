@@ -166,7 +166,13 @@ class Change(Struct, frozen=True, forbid_unknown_fields=True):
     results: ResultsKind | None = None
     listed: bool | None = None
     origins: Origins | None = None
-    keep_days: KeepDays | msgspec.UnsetType | None = msgspec.UNSET
+    keep_days: Annotated[
+        KeepDays | msgspec.UnsetType | None,
+        Meta(
+            description="Maximum days for which reports are stored; null is without limit. Once the collection has "
+            "opened, it can only be lowered."
+        ),
+    ] = msgspec.UNSET
     label: Label | None = None
     opens: Moment | msgspec.UnsetType | None = msgspec.UNSET
     closes: Moment | msgspec.UnsetType | None = msgspec.UNSET
