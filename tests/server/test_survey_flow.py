@@ -382,3 +382,28 @@ def test_participants_see_when_replies_are_deleted_and_that_a_survey_was(people:
     stranger.goto(f"{collector.url}/c/{name}")
     stranger.wait_for_selector("text=This survey does not exist.")
     people.faults = [fault for fault in people.faults if "404" not in fault]
+
+
+@pytest.mark.component
+def test_a_waiting_reply_to_a_deleted_survey_is_dropped(people: People, collector: Served) -> None:
+    """The page says that nothing more is sent, so the collector's 404 must end the attempts."""
+    name = high_low(collector, "Deleted meanwhile?")
+    link, page = f"{collector.url}/c/{name}", people(PHONE)
+    page.route("**/reports", lambda route: route.fulfill(status=503, json={"error": {"reason": "overloaded"}}))
+    page.goto(link)
+    choose(page, "flu")
+    send(page)
+    page.wait_for_selector("[data-state=waiting]")
+    for method, body in (("PATCH", {"state": "closed"}), ("DELETE", None)):
+        assert collector.as_admin(method, f"/v1/collections/{name}", body).status == 200
+    page.unroute("**/reports")
+    page.goto(link)
+    page.wait_for_selector("text=Nothing more is sent.")
+    stored = "import('/static/sfumato.js').then(async ({ answers, flush }) => [await flush(), await answers()])"
+    waiting, (reply,) = page.evaluate(stored)
+    assert (waiting, reply["state"], reply["problem"]["reason"]) == (0, "refused", "not-found")
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.evaluate(stored)
+    assert not [url for url in requests if url.endswith("/reports")]
+    people.faults = [fault for fault in people.faults if "404" not in fault and "503" not in fault]
