@@ -102,8 +102,8 @@ function languageChoice() {
 
 const showFooter = () => at("footer").replaceChildren(languageChoice())
 
-/** Whether a host is in a local network: a private address, or a name that only such a network knows. @param {string} host */
-const isLocal = (host) => /^(10|192\.168|169\.254|172\.(1[6-9]|2\d|3[01]))\.[\d.]+$|^\[(f[cd]|fe[89ab])|^[^.:[]+$|\.(local|lan|internal|home\.arpa)$/i.test(host)
+/** Whether a host is in a local network: a private address, or a name that only such a network knows. Names of two letters or in Punycode may be top-level domains of countries, and generic ones have no addresses. @param {string} host */
+const isLocal = (host) => /^(10|192\.168|169\.254|172\.(1[6-9]|2\d|3[01]))\.[\d.]+$|^\[(f[cd]|fe[89ab])|^(?!..$|xn--)[^.:[]+$|\.(local|lan|internal|home\.arpa)$/i.test(host)
 
 /** Key of the consent to plain HTTP in this tab. */
 const PLAIN = "sfumato-plain-http"
