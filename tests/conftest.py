@@ -194,6 +194,4 @@ def people(browser: Browser, collector: Served) -> Iterator[People]:
 
     visitors = People(browser, collector)
     yield visitors
-    for context in visitors.contexts:
-        context.close()
-    assert visitors.faults == []
+    assert visitors.close() == []

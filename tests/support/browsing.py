@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,8 @@ class People:
     browser: Browser
     collector: Served
     faults: list[str] = field(default_factory=list)
+    #: Pattern of the faults that a test causes. They may be noted after its last step.
+    expected: str | None = None
     contexts: list[BrowserContext] = field(default_factory=list)
 
     def __call__(self, size: tuple[int, int] = PHONE, scheme: Any = "light", *, workers: Any = "block") -> Page:
@@ -67,6 +70,12 @@ class People:
         context.on("weberror", lambda error: self._note(str(error.error)))
         context.on("request", lambda request: self._away(request.url))
         return context.new_page()
+
+    def close(self) -> list[str]:
+        """Close all browsers, and return the faults that were not expected."""
+        for context in self.contexts:
+            context.close()
+        return [fault for fault in self.faults if self.expected is None or not re.search(self.expected, fault)]
 
     def _said(self, message: ConsoleMessage) -> None:
         if message.type == "error":

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
+
+import numpy as np
 
 from sfumato.errors import InvalidInput
 
@@ -51,7 +53,7 @@ def checked_integer(subject: str, parameter: str, value: Any, low: int, high: in
 
 def plain_integer(value: Any) -> Any:
     """Return a NumPy integer as an int, and any other value unchanged."""
-    return int(value) if isinstance(value, Integral) and not isinstance(value, int) else value
+    return int(value) if isinstance(value, np.integer) else value
 
 
 def checked_integers(
