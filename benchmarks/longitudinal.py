@@ -2,7 +2,7 @@
 
     python -m benchmarks.longitudinal [--quick] [TABLE ...]
 
-The tables are ``levels``, ``policies``, ``schedules`` and ``coverage``, all by default. The output is Markdown. All
+The tables are ``levels``, ``policies`` and ``coverage``, all by default. The output is Markdown. All
 variances are exact. ``coverage`` simulates people, devices and reports with fixed seeds; ``--quick`` uses fewer
 repetitions.
 """
@@ -23,7 +23,6 @@ import numpy.typing as npt
 from scipy.stats import norm
 
 import sfumato as sf
-from benchmarks.baselines.dyadic import Dyadic, Signs, one_wave_change_variance, one_wave_variance
 from benchmarks.baselines.longitudinal import LGRR, LOLOHA, LOSUE, LSUE, Memoized
 from sfumato.mechanisms import MemoizedMechanism
 
@@ -35,8 +34,6 @@ LEVELS = ((0.5, 1.0), (1.0, 2.0), (1.0, 4.0))
 MEAN_WAVES = 10
 #: Limit of the reports of the second mechanism that is compared.
 SHORT_BITS = 16
-#: Numbers of waves for which reports about changes are compared.
-CHANGE_WAVES = (8, 32, 128, 1024)
 #: People, waves, and the share of people who change from one wave to the next, in the simulation.
 PEOPLE, WAVES, CHANGE_RATE = 2_000, 30, 0.1
 #: Frequencies in the first wave, and of the values that people change to.
@@ -49,7 +46,6 @@ def main(arguments: Sequence[str] | None = ("--quick",)) -> None:
     tables: dict[str, Callable[[bool], None]] = {
         "levels": levels,
         "policies": policies,
-        "schedules": schedules,
         "coverage": coverage,
     }
     parser.add_argument(
@@ -140,94 +136,6 @@ def policies(quick: bool) -> None:
             ratios = [1.0, *(k * variance / ours[number] for variance in theirs)]
             row(name, f"{first:g}, {lifetime:g}", label, *(f"{ratio:.3f}" for ratio in ratios))
     print()
-
-
-def schedules(quick: bool) -> None:
-    """Print the variance of counts of a binary status over many waves, at one level for all reports of a person."""
-    print("## Schedules\n")
-    print("Variance of one person's contribution to the count of a wave, status 0, ε = 1 for all reports.\n")
-    header(
-        "waves", "dyadic, 1 change: mean", "greatest", "dyadic, 3 changes: mean", "greatest", "once, in a random wave"
-    )
-    for waves in (8, 32, 128, 512, 1024, 4096):
-        cells = []
-        for changes in (2, 4):  # the first value counts as a change from 0
-            variances = [Dyadic(waves, changes, 1.0).variance(wave, 0) for wave in range(1, waves + 1)]
-            cells += [f"{np.mean(variances):.0f}", f"{max(variances):.0f}"]
-        row(waves, *cells, f"{one_wave_variance(waves, 1.0, 0):.0f}")
-    print("\nVariance of one person's contribution to the change from one wave to the next, status 0 in both, ε = 1.\n")
-    header("reports", *(f"{waves:,} waves" for waves in CHANGE_WAVES))
-    for name, variances in change_variances().items():
-        row(name, *(f"{variance:,.1f}" for variance in variances))
-    print()
-    change_coverage(2_000 if quick else 20_000)
-
-
-def change_variances() -> dict[str, list[float]]:
-    """Return variances of a person's contribution to the change between consecutive waves, at ε = 1 for all reports.
-
-    The number of changes includes the first value if it need not be 0. An event that happens at most once starts from
-    0 for all people.
-    """
-    limits = {"event at most once": 1, "at most 1 change": 2, "at most 3 changes": 4}
-    table = {"once, in a random wave": [one_wave_change_variance(waves, 1.0, 0, 0) for waves in CHANGE_WAVES]}
-    for name, changes in limits.items():
-        table[f"dyadic, {name}"] = [Dyadic(waves, changes, 1.0).change_variance(0) for waves in CHANGE_WAVES]
-    for name, changes in limits.items():
-        table[f"a sign in every wave, {name}"] = [
-            Signs(waves, changes, 1.0).change_variance(0) for waves in CHANGE_WAVES
-        ]
-    for name, starts in (("event at most once", 1), ("at most 1 change", 2)):
-        table[f"history, in the last wave, {name}"] = [history_variance(waves, starts) for waves in CHANGE_WAVES]
-    return table
-
-
-def change_coverage(repetitions: int) -> None:
-    """Print the coverage of intervals from reports about changes of people with at most one event in 30 waves."""
-    print(f"Coverage of 95% intervals from reports about changes, {PEOPLE:,} people, {repetitions:,} repetitions.\n")
-    header("schedule, 30 waves", "quantity", "least", "mean", "greatest", "standard error in the last wave")
-    domain = sf.Domain(["not yet", "infected before"])
-    law = np.append(np.full(WAVES, 0.6 / WAVES), 0.4)  # the wave of the event, or never
-    truth = np.cumsum(law[:-1])
-    histories = (np.arange(WAVES) >= np.arange(WAVES + 1)[:, None]).astype(np.int64)
-    for dyadic in (False, True):
-        schedule = sf.mechanisms.ChangeSchedule(domain, ["infected before"], 1, WAVES, dyadic=dyadic)
-        statuses = np.column_stack([np.zeros(WAVES + 1, np.int64), schedule.effective_statuses(histories)])
-        random, ones = np.random.default_rng(5), schedule.sign.matrix()[:, 1]
-        inside = np.zeros((2, WAVES))
-        for _ in range(repetitions):
-            people = random.multinomial(PEOPLE, law)  # by history, then also by scale
-            scales = random.multinomial(people, np.full(schedule.scales, 1 / schedule.scales))
-            counts = np.zeros((WAVES, schedule.scales, 2), np.int64)
-            for scale in range(schedule.scales):
-                ends = np.arange(1 << scale, WAVES + 1, 1 << scale)
-                changes = statuses[:, ends] - statuses[:, ends - (1 << scale)]
-                counts[ends - 1, scale, 1] = random.binomial(scales[:, scale, None], ones[changes + 1]).sum(axis=0)
-                counts[ends - 1, scale, 0] = scales[:, scale].sum() - counts[ends - 1, scale, 1]
-            table: Any = sf.ChangeEstimates(schedule, counts).to_columns()
-            steps = np.diff(truth, prepend=0)
-            inside[0] += (table["low"] <= truth) & (truth <= table["high"])
-            inside[1] += (table["change_low"] <= steps) & (steps <= table["change_high"])
-        errors = (schedule.standard_error(PEOPLE, WAVES - 1), schedule.change_error(PEOPLE))
-        for name, shares, error in zip(("share", "change to the next wave"), inside / repetitions, errors, strict=True):
-            cells = (f"{number:.2%}" for number in (shares.min(), shares.mean(), shares.max()))
-            row("dyadic" if dyadic else "every wave", name, *cells, f"{error:.4f}")
-    print()
-
-
-def history_variance(waves: int, starts: int) -> float:
-    """Return the same variance if each person reports a history with at most one change once, by subset selection.
-
-    With one start the values are 0: no event, and t: an event in wave t. With two starts there are T values for each
-    of them: no change, or a change in one of the waves after the first.
-    """
-    size = waves + 1 if starts == 1 else 2 * waves
-    mechanism = sf.design(sf.Uniform(sf.Domain.range(size), 1), mechanism="subset")
-    weights, truth = np.zeros(size), np.zeros(size)
-    truth[0] = weights[1] = 1
-    if starts == 2:
-        weights[waves + 1] = -1
-    return float(mechanism.estimator.variance(weights, truth))
 
 
 # -- coverage --------------------------------------------------------------------------------------------------------

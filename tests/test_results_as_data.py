@@ -50,11 +50,6 @@ def worst_prior() -> PriorSetAudit:
     return sf.audit_priors(mechanism, sf.PriorBox.around(DOMAIN, ["1/2", "1/4", "1/4"], "0.1"), 1)
 
 
-def change_estimates() -> sf.ChangeEstimates:
-    schedule = sf.mechanisms.ChangeSchedule(DOMAIN, ["flu", "hiv"], 1, waves=3, dyadic=True)
-    return sf.estimate_changes(schedule, {0: [0, 1, 1], 1: [0, 0, 1, 2, 3], 2: [1, 1]})
-
-
 MAKERS: dict[str, Callable[[], Any]] = {
     "plan for a negative loss": lambda: sf.plan(POLICY, 1, utility=sf.ExpectedLoss(-np.eye(3))),
     "optimum for a negative loss": lambda: sf.optimal(POLICY, sf.ExpectedLoss(-np.eye(3)), max_seconds=5),
@@ -71,7 +66,6 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "sampler audit": leaky_audit,
     "audit of priors": worst_prior,
     "simulation": lambda: sf.simulate(POLICY, n=1000, truth=[0.5, 0.3, 0.2]),
-    "change estimates": change_estimates,
     "error region": lambda: sf.error_region(sf.mechanisms.RandomizedResponse(DOMAIN, 1), "flu", "hiv"),
     "policy region": lambda: sf.policy_region(POLICY, "flu", "hiv"),
 }

@@ -365,29 +365,6 @@ def test_a_ledger_with_waves_gives_its_reports_again_and_goes_on() -> None:
     assert ledger.releases == before
 
 
-def test_a_ledger_with_changes_gives_its_reports_again_and_goes_on() -> None:
-    schedule = sf.mechanisms.ChangeSchedule.from_dict(
-        {
-            "format": "sfumato-change-schedule",
-            "version": 1,
-            "domain": {"values": ["no", "yes"]},
-            "counted": ["yes"],
-            "epsilon": "1",
-            "waves": 4,
-            "max_changes": 2,
-            "dyadic": True,
-            "weight": "564743985529561468",
-        }
-    )
-    assert schedule.hash == "38be2c57f170888e2ab558a236ca888c9d9e99f36e94c26e3e99329b6a631d88"
-    text = (FOLDER / "ledger-changes.json").read_text(encoding="utf-8")
-    ledger = sf.Ledger.from_json(text)
-    reports = [ledger.answer_change("daily", schedule, "no", wave).tolist() for wave in range(3)]
-    assert (reports, str(ledger.total), ledger.to_json()) == ([[], [2], []], "1", text)
-    assert ledger._reported_statuses("daily", schedule, ledger._waves) == {0: 0, 1: 1, 2: 1}
-    assert ledger.answer_change("daily", schedule, "no", 3).tolist() in ([2], [3])
-
-
 def test_a_ledger_is_written_as_it_was_and_goes_on(ledger: sf.Ledger, tmp_path: Path) -> None:
     assert ledger.to_json() == (FOLDER / "ledger.json").read_text(encoding="utf-8")
     domain = sf.Domain.from_dict(stored("ledger-results.json")["questions"][2]["domain"])

@@ -29,14 +29,12 @@ from sfumato.collecting import Aggregate, PairCounts, aggregate, aggregate_files
 from sfumato.domain import Domain
 from sfumato.errors import SfumatoError
 from sfumato.estimation import (
-    ChangeEstimates,
     Estimate,
     GroupedEstimate,
     WaveEstimates,
     combine,
     cross_table,
     estimate,
-    estimate_changes,
     estimate_groups,
     estimate_waves,
     learn_prior,
@@ -101,7 +99,6 @@ __all__ = [
     "AtLeast",
     "Blocks",
     "Certificate",
-    "ChangeEstimates",
     "Channel",
     "ChiSquare",
     "Distribution",
@@ -158,7 +155,6 @@ __all__ = [
     "error_region",
     "errors",
     "estimate",
-    "estimate_changes",
     "estimate_groups",
     "estimate_waves",
     "implies",

@@ -21,10 +21,6 @@ Its permanent answer is a release under the lifetime policy, which stays in the 
 ledger writes ahead: it stores a permanent answer before it draws a report about it, and a report before it returns it.
 So a process that is killed at any point neither draws a permanent answer again nor two reports for one wave.
 
-**Changes.** A schedule of changes (``answer_change``) is one release at the level of all its reports. The drawn length
-of intervals is stored like a permanent answer. Each wave stores the HMAC of the status that the device reports about,
-followed by the report if there is one.
-
 **An attribute is drawn once.** A mechanism such as ``SampledParts`` draws the attribute that a person reports. Later
 reports from the same mechanism, in any collection, are about the same attribute. Its stored report states which.
 
@@ -44,7 +40,6 @@ import dataclasses
 import functools
 import hashlib
 import hmac
-import itertools
 import json
 import os
 import threading
@@ -85,7 +80,7 @@ from sfumato.errors import (
     ValueChanged,
     file_error,
 )
-from sfumato.mechanisms import BitDraws, ChangeSchedule, Draws, Mechanism, MemoizedMechanism, is_library_mechanism
+from sfumato.mechanisms import BitDraws, Draws, Mechanism, MemoizedMechanism, is_library_mechanism
 from sfumato.policy import (
     Anything,
     PairwisePolicy,
@@ -108,8 +103,6 @@ _VERSION, _VERSION_WITH_WAVES = 1, 2
 _KEY_BYTES = 32
 #: Greatest number of a wave.
 _LAST_WAVE = 2**53 - 1
-#: Bytes of the HMAC before the report of a wave of a schedule of changes.
-_DIGEST_BYTES = 32
 
 
 @dataclass(frozen=True)
@@ -606,133 +599,6 @@ class Ledger:
             self._write_ahead()
             return _restored(mechanism, report)
 
-    def answer_change(
-        self,
-        collection: str,
-        schedule: ChangeSchedule,
-        value: object,
-        wave: int,
-        *,
-        stream: Stream | None = None,
-    ) -> npt.NDArray[Any]:
-        """Draw the report of one wave about the change of a status, and return it.
-
-        The first wave charges the level of all reports of the schedule, and draws the length of the intervals. After
-        ``max_changes`` changes the device ignores further ones, without a visible difference. A call for a wave that
-        was answered returns the stored report. Call the method in every wave, in the order of time, and inside
-        :meth:`open`. **Send the report after the block.**
-
-        Parameters
-        ----------
-        collection
-            Name of the collection, the same in all waves.
-        schedule
-            The schedule, the same in all waves.
-        value
-            Value of the person in this wave.
-        wave
-            Number of the wave, from 0. Waves may be left out; see Notes.
-        stream
-            Source of random words for tests, such as :class:`InsecureSeeded`. The default is the secure randomness of
-            the operating system.
-
-        Returns
-        -------
-        numpy.ndarray
-            An array with one report, the number 2·scale + sign. It is empty in waves in which no interval of the
-            device ends, and in waves whose interval starts with a wave that was left out.
-
-        Raises
-        ------
-        InvalidInput
-            If the schedule is not the one of the earlier waves, or a later wave was answered before.
-        BudgetExceeded
-            If the budget does not allow the schedule. Nothing is drawn or recorded.
-        CannotCompose
-            If no policy is known that all releases about the question satisfy together. Nothing is recorded.
-        PolicyViolated
-            If the reports violate the level of the schedule.
-
-        Notes
-        -----
-        A report about an interval needs the statuses at both of its ends. After a wave that was left out, a device of
-        a schedule that is not dyadic therefore has no report for the next wave that it answers, and reports again in
-        the wave after that. A report about a longer time would count a change that the reports of other people have
-        counted before.
-
-        Examples
-        --------
-        >>> import sfumato as sf
-        >>> domain = sf.Domain(["not yet", "infected before"])
-        >>> schedule = sf.mechanisms.ChangeSchedule(domain, ["infected before"], 1, waves=30)
-        >>> ledger = sf.Ledger()
-        >>> reports = [ledger.answer_change("daily", schedule, "not yet", wave) for wave in range(30)]
-        >>> len(reports), ledger.total
-        (30, Epsilon('1'))
-        """
-        checked_type("Ledger.answer_change", "schedule", schedule, ChangeSchedule)
-        _check_name("Ledger", "collection", collection)
-        number = _checked_wave("Ledger.answer_change", wave, schedule.waves - 1)
-        status = schedule.status(value)
-        with self._one_at_a_time:
-            self._check_same(collection, schedule, schedule.policy, permanent=True)
-            stored = [each for each in self._waves if each.collection == collection]
-            for each in stored:
-                if each.wave == number:
-                    return _sign_reports(each.report[_DIGEST_BYTES:])
-            if stored and number < stored[-1].wave:
-                hint = "Waves are answered in the order of time."
-                raise InvalidInput("Ledger.answer_change", "wave", f"be after {stored[-1].wave}", wave, hint=hint)
-            draws = self._decisions(stream)
-            place = self._drawn_scale(collection, schedule, draws)
-            code = self._releases[place].report
-            assert code is not None
-            scale = code[0]
-            reported = self._reported_statuses(collection, schedule, stored)
-            changes = sum(a != b for a, b in itertools.pairwise([0, *reported.values()]))
-            last = [0, *reported.values()][-1]
-            current = status if changes < schedule.max_changes else last
-            report = b""
-            start = {-1: 0, **reported}.get(number - (1 << scale))
-            if schedule.is_due(scale, number) and start is not None:  # the device saw both ends of the interval
-                sign = schedule.sign.sample(schedule.sign.domain.index(current - start), draws)
-                report = bytes([2 * scale + sign])
-            digest = self._status_digest(collection, schedule, number, current)
-            self._waves.append(_Wave(collection, number, place, digest + report))
-            self._write_ahead()
-            return _sign_reports(report)
-
-    def _drawn_scale(self, collection: str, schedule: ChangeSchedule, draws: Draws) -> int:
-        """Return the number of the release of a schedule; draw and store its scale in the first wave."""
-        for place, release in enumerate(self._releases):
-            if release.collection == collection and release.permanent:
-                return place
-        _check_schedule(schedule)
-        release = Release(collection, schedule.hash, schedule.epsilon, schedule.policy, permanent=True)
-        self._check_budget(release)
-        scale = draws.below(schedule.scales) if schedule.scales > 1 else 0
-        message = json.dumps([collection, schedule.hash, "schedule"]).encode()
-        digest = hmac.new(self._key, message, hashlib.sha256).hexdigest()
-        self._releases.append(dataclasses.replace(release, value=digest, report=bytes([scale])))
-        self._write_ahead()
-        return len(self._releases) - 1
-
-    def _status_digest(self, collection: str, schedule: ChangeSchedule, wave: int, status: int) -> bytes:
-        """Return the HMAC of the status that a device reports about in a wave."""
-        message = json.dumps([collection, schedule.hash, "status", wave, status]).encode()
-        return hmac.new(self._key, message, hashlib.sha256).digest()
-
-    def _reported_statuses(self, collection: str, schedule: ChangeSchedule, stored: list[_Wave]) -> dict[int, int]:
-        """Return the status that the device reported about, for each wave that it answered."""
-        statuses = {}
-        for each in stored:
-            digests = [self._status_digest(collection, schedule, each.wave, status) for status in (0, 1)]
-            if each.report[:_DIGEST_BYTES] not in digests:
-                must = "be the HMAC of a status, followed by a report"
-                raise InvalidInput("a ledger", f"the report of wave {each.wave}", must, Description("other bytes"))
-            statuses[each.wave] = digests.index(each.report[:_DIGEST_BYTES])
-        return statuses
-
     def batch_name(self, collection: str, wave: int) -> str:
         """Return the name of the batch under which the report of a wave is sent, the same for every attempt.
 
@@ -938,9 +804,7 @@ class Ledger:
                 return earlier, earlier.report
         return dataclasses.replace(self._new(collection, mechanism, policy), value=digest), None
 
-    def _check_same(
-        self, collection: str, mechanism: Mechanism | ChangeSchedule, policy: Policy, *, permanent: bool = False
-    ) -> None:
+    def _check_same(self, collection: str, mechanism: Mechanism, policy: Policy, *, permanent: bool = False) -> None:
         """Raise InvalidInput if the collection has reports of another mechanism, or of waves and of single answers."""
         for earlier in self._answered(collection):
             if (earlier.mechanism, earlier.policy, earlier.permanent) != (mechanism.hash, policy, permanent):
@@ -1243,17 +1107,6 @@ def _check_obeys(mechanism: Mechanism, policy: Policy) -> None:
     if classical is None or not _certainly_implies(Uniform(policy.domain, classical), policy):
         # Only this audit compares the sampler of a third-party class with its law.
         audit(mechanism, policy).raise_if_violated(coverage=required_coverage(mechanism))
-
-
-@functools.lru_cache(maxsize=32)  # for the same reason as above
-def _check_schedule(schedule: ChangeSchedule) -> None:
-    """Raise PolicyViolated if the reports of a schedule violate its level."""
-    audit(*schedule.promise).raise_if_violated()
-
-
-def _sign_reports(report: bytes) -> npt.NDArray[np.uint8]:
-    """Return a stored report about a change as an array, which is empty without a report."""
-    return np.frombuffer(report, np.uint8).copy()
 
 
 def _needs_proof(release: Release) -> bool:

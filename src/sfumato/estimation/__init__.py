@@ -3,7 +3,6 @@
 - :func:`estimate` estimates the frequencies of one collection.
 - :func:`estimate_groups` estimates them for each public group of people.
 - :func:`estimate_waves` estimates them for each wave of a repeated survey, with changes between waves.
-- :func:`estimate_changes` estimates the share of people over many waves from reports about changes.
 - :func:`combine` combines the estimates of cohorts that used different mechanisms.
 - :func:`learn_prior` derives a prior for the next collection.
 """
@@ -11,7 +10,6 @@
 from sfumato.estimation import information_privacy
 from sfumato.estimation.answers import Answers
 from sfumato.estimation.associations import Association, CramersV, OddsRatio
-from sfumato.estimation.changes import ChangeEstimates, estimate_changes
 from sfumato.estimation.combination import CombinedEstimate, combine
 from sfumato.estimation.consistency import ConsistentTables
 from sfumato.estimation.cross_tables import CrossTable, cross_table
@@ -36,7 +34,6 @@ from sfumato.mechanisms import Fit
 __all__ = [
     "Answers",
     "Association",
-    "ChangeEstimates",
     "Choice",
     "CombinedEstimate",
     "Comparison",
@@ -67,7 +64,6 @@ __all__ = [
     "combine",
     "cross_table",
     "estimate",
-    "estimate_changes",
     "estimate_groups",
     "estimate_waves",
     "information_privacy",

@@ -18,7 +18,6 @@ from sfumato.mechanisms.candidates import (
     most_outputs as most_outputs,
     short_bits as short_bits,
 )
-from sfumato.mechanisms.change_schedule import ChangeSchedule as ChangeSchedule
 from sfumato.mechanisms.draws import Draws as Draws, Field as Field, Layout as Layout
 from sfumato.mechanisms.estimators.base import Estimator as Estimator
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable as NotIdentifiable
@@ -35,7 +34,6 @@ if not TYPE_CHECKING:  # type checkers re-export the names of a starred import o
         "BitmapFormat",
         "Candidate",
         "CandidateRequest",
-        "ChangeSchedule",
         "Draws",
         "Estimator",
         "Field",

@@ -23,13 +23,12 @@ from sfumato.plotting.results import (
     plot_simulation,
 )
 from sfumato.plotting.style import save
-from sfumato.plotting.waves import plot_changes, plot_wave_table, plot_waves
+from sfumato.plotting.waves import plot_wave_table, plot_waves
 
 __all__ = [
     "plot_amplification",
     "plot_answers",
     "plot_certificate",
-    "plot_changes",
     "plot_comparison",
     "plot_distribution",
     "plot_epsilons",

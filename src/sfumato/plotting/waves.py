@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sfumato._core import percent, quantity, register_plot
-from sfumato.estimation import ChangeEstimates, WaveEstimates, WaveTable
+from sfumato.estimation import WaveEstimates, WaveTable
 from sfumato.plotting.style import BAND, FREQUENCY, INK, MOST_BARS, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["plot_changes", "plot_wave_table", "plot_waves"]
+__all__ = ["plot_wave_table", "plot_waves"]
 
 #: Number of values whose trend is drawn if the caller selects none.
 _MOST_LINES = 6
@@ -114,39 +114,4 @@ def plot_wave_table(table: WaveTable, confidence: float = 0.95) -> Figure:
     mean = f"Mean frequencies over {quantity(len(table.waves), 'wave')}"
     axes.set_title(f"Change of frequencies: {names}" if is_change else mean)
     axes.legend(frameon=False)
-    return figure
-
-
-@register_plot(ChangeEstimates)
-def plot_changes(estimates: ChangeEstimates, confidence: float = 0.95) -> Figure:
-    """Plot the share of people who are counted over the waves, with its confidence interval as a band.
-
-    Parameters
-    ----------
-    estimates
-        The estimates from reports about changes, from :func:`estimate_changes`.
-    confidence
-        Confidence level of the intervals, above 0 and below 1.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The figure.
-
-    Examples
-    --------
-    >>> import sfumato as sf
-    >>> schedule = sf.mechanisms.ChangeSchedule(sf.Domain(["no", "yes"]), ["yes"], "ln 3", waves=2)
-    >>> result = sf.estimate_changes(schedule, {0: [1] * 60 + [0] * 40, 1: [1] * 55 + [0] * 45})
-    >>> plot_changes(result).axes[0].get_title()
-    'Share of people in 2 waves, 95% intervals'
-    """
-    columns = estimates._columns(confidence)
-    figure, axes = new_figure(6.0, 4.0)
-    axes.plot(columns["wave"], columns["frequency"], marker="o", markersize=3)
-    axes.fill_between(columns["wave"], columns["low"], columns["high"], alpha=0.2, linewidth=0)
-    axes.set_xlabel("wave")
-    axes.set_ylabel(FREQUENCY)
-    waves = quantity(len(columns["wave"]), "wave")
-    axes.set_title(f"Share of people in {waves}, {percent(confidence)} intervals")
     return figure
