@@ -242,13 +242,14 @@ def test_a_device_answers_each_wave_once(collector: Served, tmp_path: Path) -> N
     with collector.client() as client:
         for wave in range(2):
             at(collector, wave * 7 * DAY + 9)
-            first = client.answer_wave(name, "flu", file)
-            assert client.answer_wave(name, "well", file) == first  # a repeated call sends the same report
+            first = client.answer_wave(name, "flu", file, policy=FIRST, lifetime=LIFETIME)
+            again = client.answer_wave(name, "well", file, policy=FIRST, lifetime=LIFETIME)
+            assert again == first  # a repeated call sends the same report
         for wave in range(2):
             assert client.aggregate(name, wave=wave).n == 1
         at(collector, 99 * DAY)
         with pytest.raises(InvalidInput, match="have a current wave"):
-            client.answer_wave(name, "flu", file)
+            client.answer_wave(name, "flu", file, policy=FIRST, lifetime=LIFETIME)
     ledger = sf.Ledger.load(file)
     assert ledger.total == sf.Epsilon(2)
     assert len({ledger.batch_name(name, wave) for wave in range(2)}) == 2
@@ -263,3 +264,49 @@ def test_a_device_audits_the_lifetime_level(collector: Served, monkeypatch: pyte
         monkeypatch.setattr(client, "_json", lambda *_: changed)
         with pytest.raises(PolicyViolated):
             client.collection(name)
+
+
+def swapped(what: str) -> dict[str, Any]:
+    """Fields of a response that a proxy changes so that they agree with each other."""
+    weak, lifetime = sf.Uniform(DOMAIN, 3), sf.Uniform(DOMAIN, 4)
+    single = RandomizedResponse(DOMAIN, 3)
+    mechanism = {
+        "policy": MemoizedMechanism.for_policies(single, weak, lifetime),
+        "mechanism": MemoizedMechanism.for_policies(single, weak, lifetime),
+        "lifetime": MemoizedMechanism.for_policies(WEEKLY.single, FIRST, lifetime),
+        "changes": MemoizedMechanism(WEEKLY.single, WEEKLY.permanent, LIFETIME, max_changes=2),
+        "id": WEEKLY,
+    }[what]
+    changed: dict[str, Any] = {"mechanism": mechanism.spec, "mechanism_hash": mechanism.hash}
+    return changed | {"policy": {"policy": weak.to_dict()}, "id": {"id": "another1"}}.get(what, {})
+
+
+#: On the first request nothing is known with which the number of changes could be compared; the budget limits them.
+SWAPS = [(what, turn) for what in ("policy", "mechanism", "lifetime", "id") for turn in (0, 1)] + [("changes", 1)]
+
+
+@pytest.mark.parametrize(("what", "turn"), SWAPS)
+def test_nothing_is_drawn_or_sent_under_terms_that_were_swapped(
+    collector: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, turn: int
+) -> None:
+    """A proxy swaps the terms in the response to one request, the first one or a later one."""
+    at(collector, 9)
+    name, file = create(collector), tmp_path / "ledger.json"
+    sf.Ledger().save(file)
+    before = file.read_bytes()
+    with collector.client() as client:
+        client._audits = what != "mechanism"  # an audit that the application makes cannot see this response
+        ask, responses = client._json, 0
+
+        def answered(method: str, path: str, document: Any = None, **rest: Any) -> Any:
+            nonlocal responses
+            responses += 1
+            return ask(method, path, document, **rest) | (swapped(what) if responses == turn + 1 else {})
+
+        monkeypatch.setattr(client, "_json", answered)
+        for _ in range(turn):
+            client.collection(name)  # the application looks at the terms before it asks
+        with pytest.raises((InvalidInput, PolicyViolated)):
+            client.answer_wave(name, "flu", file, policy=FIRST, lifetime=LIFETIME)
+    assert file.read_bytes() == before
+    assert collector.ask("GET", f"/v1/collections/{name}").json["reports"] == 0

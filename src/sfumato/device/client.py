@@ -31,6 +31,8 @@ _BATCH_BYTES = 2**20
 #: Maximum number of reports per batch.
 _BATCH_REPORTS = 2**20
 _NAME = re.compile("[A-Za-z0-9_-]{6,48}")
+#: Next step after a response that contradicts itself, an earlier one, or what the application agreed to.
+_REFUSE = "Do not send reports. Ask the operator of the collector to check the collection."
 
 
 @dataclass(frozen=True)
@@ -250,10 +252,12 @@ class Client:
         return info
 
     def _described(self, collection: str) -> CollectionInfo:
-        """Fetch a collection and check the hash of its mechanism, without an audit."""
+        """Fetch a collection and check its identifier and the hash of its mechanism, without an audit."""
         document = self._json("GET", _path(collection))
         if "mechanism" not in document:
             raise self._transport.unexpected(shown(document))
+        if document["id"] != collection:  # a ledger would not find the earlier answers under another name
+            raise InvalidInput("Client", "the id in the response", f"be {collection!r}", document["id"], hint=_REFUSE)
         mechanism = mechanism_from_spec(document["mechanism"])
         if mechanism.hash != document["mechanism_hash"]:
             raise wrong_mechanism(
@@ -262,7 +266,17 @@ class Client:
                 mechanism.hash,
                 str(document["mechanism_hash"]),
                 cause="The mechanism in the response has another hash than the response states.",
-                next_step="Do not send reports. Ask the operator of the collector to check the collection.",
+                next_step=_REFUSE,
+            )
+        known = self._collections.get(collection)
+        if known is not None and known.mechanism.hash != mechanism.hash:
+            raise wrong_mechanism(
+                "Client",
+                "the mechanism of the collection",
+                known.mechanism.hash,
+                mechanism.hash,
+                cause="The mechanism of a collection never changes, and this client received another one before.",
+                next_step=_REFUSE,
             )
         # A collector of an earlier release does not send a question.
         stated = document.get("question")
@@ -283,10 +297,10 @@ class Client:
         self._collections[collection] = info
         return info
 
-    def _audit(self, info: CollectionInfo) -> None:
+    def _audit(self, info: CollectionInfo, *, always: bool = False) -> None:
         """Raise PolicyViolated unless the mechanism obeys the policy of its collection."""
         pair = (info.mechanism.hash, info.policy.hash)
-        if self._audits and pair not in self._audited:
+        if (self._audits or always) and pair not in self._audited:
             audit(info.mechanism, info.policy).raise_if_violated()
             self._audited.add(pair)
 
@@ -396,11 +410,15 @@ class Client:
 
     # -- reports -----------------------------------------------------------------------------------------
 
-    def answer_wave(self, collection: str, value: object, ledger: str | Path) -> Receipt:
+    def answer_wave(
+        self, collection: str, value: object, ledger: str | Path, *, policy: Policy, lifetime: Policy
+    ) -> Receipt:
         """Answer the current wave of a collection, with the permanent answers of a ledger file.
 
-        The ledger stores the permanent answer and the report before the report is sent. A call that was interrupted can
-        be repeated: it sends the same report under the same name, and the collector counts it once.
+        The client fetches the collection once. It compares both policies with those that the application was shipped
+        with and audits the mechanism, before it draws anything. The ledger stores the permanent answer and the report
+        before the report is sent. A call that was interrupted can be repeated: it sends the same report under the same
+        name, and the collector counts it once.
 
         Parameters
         ----------
@@ -409,7 +427,12 @@ class Client:
         value
             Value of the person in this wave.
         ledger
-            Path of the person's ledger file, from :meth:`Ledger.save`.
+            Path of the person's ledger file, from :meth:`Ledger.save`. Its budget limits what further permanent answers
+            about changed values add up to.
+        policy
+            Policy of one report that the application agreed to. Ship it with the application; do not fetch it.
+        lifetime
+            Policy of all reports about one unchanged value that the application agreed to.
 
         Returns
         -------
@@ -419,17 +442,23 @@ class Client:
         Raises
         ------
         InvalidInput
-            If the collection has no current wave.
+            If the collection has no current wave or another policy or lifetime policy. Nothing was drawn or sent.
         PolicyViolated
-            If the mechanism violates its policy, or its permanent answers violate the lifetime policy.
+            If the mechanism violates its policy, or its permanent answers violate the lifetime policy. The client
+            audits the mechanism also if it was created with ``audit_mechanisms=False``, because no other code sees it.
         """
-        info = self.collection(collection)  # fetched again, because the wave changes
-        mechanism = info.mechanism
+        info = self._described(collection)  # fetched again, because the wave changes
+        mechanism = cast("MemoizedMechanism", info.mechanism)
         if info.waves is None or info.waves.current is None or not mechanism.keeps_answers:
             hint = "Ask again when the next wave has started, or use submit() for a collection without waves."
             raise InvalidInput("answer_wave", "the collection", "have a current wave", info.waves, hint=hint)
+        for name, agreed, served in (("policy", policy, info.policy), ("lifetime", lifetime, mechanism.lifetime)):
+            if served != agreed:
+                must = f"be {shown(agreed)}"
+                raise InvalidInput("answer_wave", f"the {name} of the collection", must, served, hint=_REFUSE)
+        self._audit(info, always=True)
         with Ledger.open(ledger) as memory:
-            reports = memory.answer_wave(collection, cast("MemoizedMechanism", mechanism), value, info.waves.current)
+            reports = memory.answer_wave(collection, mechanism, value, info.waves.current)
             batch = memory.batch_name(collection, info.waves.current)
         return self.submit(collection, reports, batch=batch, wave=info.waves.current)[0]
 
