@@ -123,7 +123,7 @@ def test_live_streams_advance_by_whole_groups(tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.slow
 def test_strangers_cannot_time_arrivals_at_public_results(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next step is an hour away, so nothing may change before the survey is closed."""
+    """The next step is an hour away, so nothing may change, not even when the survey is closed."""
     monkeypatch.setattr("sfumato.server.api.collections._FRESH_SECONDS", 0.0)
     with served(store_url, public_step=10, public_seconds=3600.0) as collector:
         name, mechanism, _ = collector.create(mechanism="rr")
@@ -144,7 +144,31 @@ def test_strangers_cannot_time_arrivals_at_public_results(store_url: str, monkey
             for path, key in (("", "reports"), ("/aggregate", "n"), ("/estimate", "reports")):
                 assert collector.ask("GET", f"/v1/collections/{name}{path}", token=token).json[key] == ARRIVALS
         assert collector.as_admin("PATCH", f"/v1/collections/{name}", {"state": "closed"}).status == 200
-        assert collector.aggregate(name) == sf.aggregate(mechanism, [number % 5 for number in range(ARRIVALS)])
+        assert collector.aggregate(name).n == collector.ask("GET", f"/v1/collections/{name}").json["reports"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ended", [{"state": "closed"}, {"closes": 1}])
+def test_no_step_is_smaller_when_a_survey_closes_and_opens_again(
+    store_url: str, monkeypatch: pytest.MonkeyPatch, ended: dict[str, Any]
+) -> None:
+    """Strangers see the difference of two steps, so a step of one report would show this report."""
+    monkeypatch.setattr("sfumato.server.api.collections._FRESH_SECONDS", 0.0)
+    with served(store_url, public_step=10, public_seconds=0.01) as collector:
+        name, mechanism, _ = collector.create(mechanism="rr")
+        path = f"/v1/collections/{name}"
+        assert collector.send(name, mechanism, [1] * 10, "ten-people").status == 200
+        until(lambda: collector.aggregate(name).n == 10)
+        for number in range(9):
+            assert collector.send(name, mechanism, [2], f"one-person-{number}").status == 200
+            for change in (ended, {"state": "open", "closes": None}):
+                assert collector.as_admin("PATCH", path, change).status == 200
+                time.sleep(0.05)  # several intervals
+                assert collector.aggregate(name).n == collector.ask("GET", path).json["reports"] == 10
+        assert collector.as_admin("GET", f"{path}/aggregate").json["n"] == 19
+        assert collector.send(name, mechanism, [2], "the-tenth-person").status == 200
+        assert collector.as_admin("PATCH", path, ended).status == 200  # a whole step is shown after the end
+        until(lambda: collector.aggregate(name).n == 20)
 
 
 @pytest.mark.slow
@@ -168,17 +192,29 @@ def test_public_results_advance_by_steps_and_undo_removes_reports(
         assert collector.as_admin("POST", f"/v1/collections/{name}/undo", {"day": day["day"]}).status == 200
         assert collector.aggregate(name).n == 0
         assert collector.ask("GET", f"/v1/collections/{name}").json["reports"] == 0
-        # A date ends a survey, too.
-        assert collector.send(name, mechanism, [3], "after-the-undo").status == 200
+
+
+@pytest.mark.slow
+def test_an_undo_shows_no_step_that_is_smaller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sfumato.server.api.collections._FRESH_SECONDS", 0.0)
+    with served(f"sqlite:///{tmp_path}/collect.db", public_step=10, public_seconds=3600.0) as collector:
+        name, mechanism, _ = collector.create(mechanism="rr")
+        assert collector.app is not None
+        now = collector.app.collector.now
+        collector.app.collector.now = lambda: now() - 86_400
+        assert collector.send(name, mechanism, [1], "one-person-yesterday").status == 200
+        collector.app.collector.now = now
+        assert collector.send(name, mechanism, [2] * 200, "a-flood-of-200").status == 200
+        day = collector.as_admin("GET", f"/v1/collections/{name}/days").json["days"][-1]["day"]
+        assert collector.as_admin("POST", f"/v1/collections/{name}/undo", {"day": day}).json["reports"] == 200
+        assert collector.as_admin("GET", f"/v1/collections/{name}/aggregate").json["n"] == 1
         assert collector.aggregate(name).n == 0
-        assert collector.as_admin("PATCH", f"/v1/collections/{name}", {"closes": 1}).status == 200
-        until(lambda: collector.aggregate(name).n == 1)
 
 
 @pytest.mark.slow
 def test_public_results_of_waves_advance_by_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sfumato.server.api.collections._FRESH_SECONDS", 0.0)
-    with served(f"sqlite:///{tmp_path}/collect.db", public_step=10, public_seconds=3600.0) as collector:
+    with served(f"sqlite:///{tmp_path}/collect.db", public_step=13, public_seconds=0.01) as collector:
         policy = sf.Uniform(sf.Domain.range(3), 1)
         lifetime = sf.Uniform(sf.Domain.range(3), 2).to_dict()
         name, mechanism, _ = collector.create(policy, lifetime=lifetime, waves={"count": 3, "days": None})
@@ -189,9 +225,13 @@ def test_public_results_of_waves_advance_by_steps(tmp_path: Path, monkeypatch: p
         for path, key in (("/aggregate", "n"), ("/estimate", "reports"), ("/waves", "reports")):
             assert collector.ask("GET", f"/v1/collections/{name}{path}").json[key] == 0
             assert collector.as_admin("GET", f"/v1/collections/{name}{path}").json[key] == 12
+        more = encode_batch(mechanism, sf.privatize(mechanism, [1]))
+        headers = {"Content-Type": BATCH_TYPE, "Idempotency-Key": "the-thirteenth-person"}
+        assert collector.ask("POST", f"/v1/collections/{name}/reports?wave=0", more, headers=headers).status == 200
         assert collector.as_admin("PATCH", f"/v1/collections/{name}", {"state": "closed"}).status == 200
+        until(lambda: collector.ask("GET", f"/v1/collections/{name}/aggregate").json["n"] == 13)
         for path, key in (("/aggregate", "n"), ("/estimate", "reports"), ("/waves", "reports")):
-            assert collector.ask("GET", f"/v1/collections/{name}{path}").json[key] == 12
+            assert collector.ask("GET", f"/v1/collections/{name}{path}").json[key] == 13
 
 
 @pytest.mark.slow
@@ -228,19 +268,17 @@ def test_each_wave_advances_by_steps(store_url: str, monkeypatch: pytest.MonkeyP
         assert collector.ask("GET", path).json["reports"] == 20
         waves = collector.ask("GET", f"{path}/waves").json["waves"]
         assert [(row["wave"], row["reports"]) for row in waves] == [(0, 10), (1, 10)]
-        # The first wave accepts no more reports, so it shows all of them.
+        # A wave that accepts no more reports, and a survey that is closed, show no smaller step either.
         send(1, 2, "two-people")
         open_wave(2)
-        until(lambda: shown() == [11, 10, 0])
         send(2, 3, "three-people")
         time.sleep(0.5)
-        assert shown() == [11, 10, 0]
-        for wave in range(2):
-            both = [ask("GET", f"{path}/aggregate?wave={wave}") for ask in (collector.ask, collector.as_admin)]
-            assert (both[0].json == both[1].json) == (wave == 0)
+        assert shown() == [10, 10, 0]
         assert collector.as_admin("PATCH", path, {"state": "closed"}).status == 200
-        assert shown() == [11, 12, 3]
-        assert collector.ask("GET", path).json["batches"] == 6
+        time.sleep(0.5)
+        assert shown() == [10, 10, 0]
+        everything = [collector.as_admin("GET", f"{path}/aggregate?wave={wave}").json["n"] for wave in range(3)]
+        assert everything == [11, 12, 3]
 
 
 def test_a_group_has_at_least_two_reports_and_waves_have_none(tmp_path: Path) -> None:

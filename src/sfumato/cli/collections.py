@@ -142,7 +142,7 @@ def undo(collection: str, day: str, store: str) -> None:
     one.
     """
     from sfumato.mechanisms import mechanism_from_spec
-    from sfumato.server import management
+    from sfumato.server import Settings, management
 
     number = _moment(day) // _DAY
     with opened(store, migrate=False) as opened_store:
@@ -153,7 +153,7 @@ def undo(collection: str, day: str, store: str) -> None:
             must = f"have at least {management.LEAST_UNDONE} stored reports"
             raise InvalidInput("collections", "DAY", must, f"{day} with {n}")
         entry = _entry("undo", {"day": day, "reports": "REPORTS"})
-        removed = management.undo_day(opened_store, collection, mechanism, number, entry)
+        removed = management.undo_day(opened_store, collection, mechanism, number, entry, Settings().public_step)
     click.echo(f"{collection}: removed {removed} reports of {day}")
 
 

@@ -124,22 +124,18 @@ class Collector:
 
     async def _release(self) -> None:
         """Let readers without a token see new reports, in steps and at intervals that do not depend on arrivals."""
-        while self.settings.public_step:
+        step = self.settings.public_step
+        while step:
             try:
-                for name, stored, state, reports in await self.readers.run(self.store.unreleased):
+                for name, stored in await self.readers.run(self.store.unreleased, step):
                     metadata = METADATA.decode(stored)
-                    now, step = self.now(), self.settings.public_step
-                    over = metadata.state_at(state, now) != "open"
                     if metadata.results != "public":
                         continue
-                    if metadata.waves is not None and not over:  # readers see each wave, so each has its steps
+                    release = partial(Store.release, collection=name, step=step)
+                    if metadata.waves is not None:  # readers see each wave, so each has its steps
                         mechanism = (await self.collections.get(name)).mechanism
-                        first = metadata.waves.position(now) - 1  # late reports are counted during the next wave
-                        await self.writer.run(
-                            partial(Store.release_waves, collection=name, mechanism=mechanism, step=step, first=first)
-                        )
-                    elif over or reports >= step:
-                        await self.writer.run(partial(Store.release, collection=name))
+                        release = partial(Store.release_waves, collection=name, mechanism=mechanism, step=step)
+                    await self.writer.run(release)
             except Exception:  # the store may be unavailable; the next run retries
                 LOG.warning("public results could not be brought up to date", exc_info=True)
             await asyncio.sleep(self.settings.public_seconds)

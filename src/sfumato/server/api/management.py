@@ -196,7 +196,10 @@ async def undo_reports(collector: Collector, request: Request) -> JsonResponse:
     day = day_of_date("day", body.day)
     undoable(await stored_days(collector, collection), day)
     change = _change(collector, who, "undo", day=body.day, reports="REPORTS")
-    removed = await collector.writer.run(lambda store: stored.undo_day(store, name, collection.mechanism, day, change))
+    step = collector.settings.public_step
+    removed = await collector.writer.run(
+        lambda store: stored.undo_day(store, name, collection.mechanism, day, change, step)
+    )
     await collector.collections.get(name, fresh=True)
     return json_response(Undone(body.day, removed))
 

@@ -344,10 +344,6 @@ class Store(ABC):
     #: For the functions of ``management``, which work on any store.
     connected, transaction, hold_collection = _connected, _transaction, _hold
 
-    def release_in(self, execute: Execute, collection: str) -> None:
-        """Release all reports of a collection in an open transaction, unless it releases them in groups."""
-        self._release_all(execute, collection)
-
     # -- steps of counting ----------------------------------------------------------------------------------
 
     def _known_tokens(self, execute: Execute, collection: str, group: Sequence[Submission]) -> dict[bytes, bool]:
@@ -418,40 +414,43 @@ class Store(ABC):
         execute(self.sql.forget_released, (collection,))
         execute(self.sql.copy_counts, (collection,))
 
-    def _release_all(self, execute: Execute, collection: str) -> None:
-        """Release all reports of a collection, unless it releases them in groups."""
-        if execute(self.sql.release_all, (collection,)).rowcount:
+    def release_step(self, execute: Execute, collection: str, step: int) -> None:
+        """Release all reports of a collection in an open transaction, if the number has changed by a step.
+
+        A smaller change would reveal the few reports of it, also when a survey closes. Collections that release
+        reports in groups are left as they are.
+        """
+        if execute(self.sql.release_step, (collection, step)).rowcount:
             self._copy_counts(execute, collection)
 
-    def unreleased(self) -> list[tuple[str, str, State, int]]:
-        """Return id, metadata, state and number of unreleased reports of collections that have some.
+    def unreleased(self, step: int) -> list[tuple[str, str]]:
+        """Return id and metadata of collections whose number of reports has changed by a step since the last release.
 
         Collections that release reports in groups are left out.
         """
         with self._connected() as execute:
-            rows: list[tuple[str, str, State, int]] = execute(self.sql.unreleased).fetchall()
+            rows: list[tuple[str, str]] = execute(self.sql.unreleased, (step,)).fetchall()
         return rows
 
-    def release(self, collection: str) -> None:
-        """Let readers without a token see all reports of a collection that were counted so far."""
+    def release(self, collection: str, step: int) -> None:
+        """Let readers without a token see all reports of a collection that were counted so far, if they are a step."""
         with self._transaction() as execute:
             self._hold(execute, collection)
-            self._release_all(execute, collection)
+            self.release_step(execute, collection, step)
 
-    def release_waves(self, collection: str, mechanism: Mechanism, step: int, first: int) -> None:
+    def release_waves(self, collection: str, mechanism: Mechanism, step: int) -> None:
         """Let readers without a token see the reports of each wave that has advanced by a step.
 
-        Waves before ``first`` accept no more reports, so all of theirs are released. The number of released batches
-        advances only with all waves, because batches are not counted per wave.
+        The number of released batches advances only with all waves, because batches are not counted per wave.
         """
         with self._transaction() as execute:
             self._hold(execute, collection)
             released = self.wave_counts(collection, mechanism, released=True)
             present = self.wave_counts(collection, mechanism)
             new = {wave: counts.n - (released[wave].n if wave in released else 0) for wave, counts in present.items()}
-            ready = {wave: n for wave, n in new.items() if n and (n >= step or wave < first)}
+            ready = {wave: n for wave, n in new.items() if n >= step}
             if ready and sum(ready.values()) == sum(new.values()):
-                self._release_all(execute, collection)
+                self.release_step(execute, collection, step)
                 return
             width = mechanism.report_format.count_size // PAGE + 1
             for wave, n in ready.items():
@@ -584,8 +583,6 @@ class Store(ABC):
             state, metadata = decide(before, stored)
             execute(self.sql.change_state, (state, collection))
             execute(self.sql.change_metadata, (metadata, collection))
-            if state != "open":  # no further reports wait for a group
-                self._release_all(execute, collection)
 
     # -- keys and tokens ---------------------------------------------------------------------------------
 

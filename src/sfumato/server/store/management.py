@@ -249,10 +249,11 @@ def _counts(mechanism: Mechanism, batch: bytes) -> Aggregate:
     return Aggregate(mechanism.hash, len(reports), counts)
 
 
-def undo_day(store: Store, collection: str, mechanism: Mechanism, day: int, change: Change) -> int:
+def undo_day(store: Store, collection: str, mechanism: Mechanism, day: int, change: Change, step: int) -> int:
     """Remove the stored reports of a day from the counts, delete them, and log it; return their number.
 
-    The ids of their batches are kept, so a batch of that day that is sent again is not counted again.
+    The ids of their batches are kept, so a batch of that day that is sent again is not counted again. Readers without a
+    token see the removal at once, unless they have seen almost none of the day: then it waits for the next ``step``.
     """
     with store.transaction() as execute:
         store.hold_collection(execute, collection)
@@ -279,7 +280,7 @@ def undo_day(store: Store, collection: str, mechanism: Mechanism, day: int, chan
             execute(_mark(store, update), (page_bytes(pages, page, size), collection, page))
         execute(_mark(store, "DELETE FROM raw WHERE collection = ? AND day = ?"), (collection, day))
         execute(_mark(store, "UPDATE progress SET reports = reports - ? WHERE collection = ?"), (n, collection))
-        store.release_in(execute, collection)  # readers must not see the removed reports any longer
+        store.release_step(execute, collection, step)
         _record(store, execute, collection, change._replace(details=change.details.replace("REPORTS", str(n))))
     return n
 

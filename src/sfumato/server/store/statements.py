@@ -80,14 +80,12 @@ class Statements:
             "UPDATE progress SET released_reports = reports, released_batches = batches "
             f"WHERE collection = {mark} AND reports - released_reports >= release_every"
         )
-        # Collections without groups whose counts have changed since their last release.
-        self.unreleased = (
-            "SELECT id, about, state, reports - released_reports FROM progress JOIN collections ON id = collection "
-            "WHERE release_every IS NULL AND (reports <> released_reports OR batches <> released_batches)"
-        )
-        self.release_all = (
+        # Collections without groups whose counts differ from their last release by a step, also after an undo.
+        advanced = f"release_every IS NULL AND abs(reports - released_reports) >= {mark}"
+        self.unreleased = f"SELECT id, about FROM progress JOIN collections ON id = collection WHERE {advanced}"
+        self.release_step = (
             "UPDATE progress SET released_reports = reports, released_batches = batches "
-            f"WHERE collection = {mark} AND release_every IS NULL"
+            f"WHERE collection = {mark} AND {advanced}"
         )
         self.forget_released = f"DELETE FROM released WHERE collection = {mark}"
         self.copy_counts = (
