@@ -558,6 +558,17 @@ def test_another_value_is_refused_or_charged() -> None:
         ledger.answer("weekly", mechanism, policy, "apple", allow_change=True, stream=NOTHING)
 
 
+def test_a_budget_limits_the_questions_that_it_names_and_not_their_total() -> None:
+    longer = sf.Domain([*FRUIT, "plum"])
+    ledger = Ledger(budget=[sf.Uniform(FRUIT, 1), sf.Uniform(COIN, 1)])
+    for domain in (FRUIT, COIN):
+        ledger.answer(f"about {domain}", response(1, domain), sf.Uniform(domain, 1), domain.label(0))
+    assert ledger.total == sf.Epsilon(2)
+    with pytest.raises(BudgetExceeded, match=r"does not cover this question.*'plum'") as exceeded:
+        ledger.answer("longer", response("0.1", longer), sf.Uniform(longer, "0.1"), "fig", stream=NOTHING)
+    assert "larger budget" not in str(exceeded.value)
+
+
 def test_what_a_change_costs_is_said_in_words_and_as_a_policy() -> None:
     policy, mechanism = sf.Uniform(FRUIT, 1), response(1)
     ledger = Ledger(sf.Uniform(FRUIT, 2))

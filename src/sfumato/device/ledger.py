@@ -79,6 +79,7 @@ from sfumato.errors import (
     UnknownSpec,
     ValueChanged,
     file_error,
+    shown,
 )
 from sfumato.mechanisms import BitDraws, Draws, Mechanism, MemoizedMechanism, is_library_mechanism
 from sfumato.policy import (
@@ -834,16 +835,16 @@ class Ledger:
         """Raise BudgetExceeded if a release does not fit the budget."""
         account = self._with(release)
         if not account.within:
-            budget = self._budgets.get(release.policy.domain)
-            problem = (
-                "the budget does not cover this question"
-                if budget is None
-                else f"the total would become {_summary(account.total)}, which exceeds the budget, {_summary(budget)}"
-            )
-            raise BudgetExceeded(
-                f"collection {release.collection!r}: {problem}. Nothing was drawn or charged. Skip this "
-                "collection; a larger budget must be chosen when the ledger is created."
-            )
+            domain, total = release.policy.domain, _summary(account.total)
+            budget = self._budgets.get(domain)
+            if budget is None:
+                problem = f"the budget does not cover this question, which has the values {shown(domain)}"
+                rule = "The budget names its questions when the ledger is created; other values are another question."
+            else:
+                problem = f"the total would become {total}, which exceeds the budget, {_summary(budget)}"
+                rule = "A larger budget must be chosen when the ledger is created."
+            done = "Nothing was drawn or charged. Skip this collection."
+            raise BudgetExceeded(f"collection {release.collection!r}: {problem}. {done} {rule}")
 
     def _cost(self, release: Release) -> Cost:
         """Return the cost of a new release."""
