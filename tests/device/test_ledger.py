@@ -540,6 +540,27 @@ def test_the_report_is_that_of_privatize() -> None:
     assert np.array_equal(report, sf.privatize(mechanism, ["fig"], stream=sf.InsecureSeeded(3)))
 
 
+def test_stored_reports_have_batch_names_that_stay() -> None:
+    mechanism, policy, ledger = response(1), sf.Uniform(FRUIT, 1), Ledger()
+    assert ledger.batches("health", mechanism, policy) == {}
+    ledger.charge("health", mechanism, policy)
+    answers = [ledger.answer("health", mechanism, policy, value, allow_change=True) for value in FRUIT]
+    batches = ledger.batches("health", mechanism, policy)
+    assert [report.tolist() for report in batches.values()] == [report.tolist() for report in answers]
+    again = Ledger.from_json(ledger.to_json())
+    again.answer("other", mechanism, policy, "pear")
+    assert list(again.batches("health", mechanism, policy)) == list(batches)
+    assert not set(again.batches("other", mechanism, policy)) & set(batches)
+    for other in (response(2), UnaryEncoding(FRUIT, 1)):
+        with pytest.raises(InvalidInput, match="be those of the earlier reports"):
+            ledger.batches("health", other, policy)
+    waves = sf.design(policy, lifetime=sf.Uniform(FRUIT, 2))
+    assert isinstance(waves, sf.mechanisms.MemoizedMechanism)
+    ledger.answer_wave("waves", waves, "pear", 0)
+    with pytest.raises(InvalidInput, match="be those of the earlier reports"):  # never a permanent answer
+        ledger.batches("waves", waves, waves.lifetime)
+
+
 def test_another_value_is_refused_or_charged() -> None:
     policy, mechanism = sf.Uniform(FRUIT, 1), response(1)
     ledger = Ledger(sf.Uniform(FRUIT, 2))

@@ -245,9 +245,10 @@ class Ledger:
     Parameters
     ----------
     budget
-        Limit for the composed policies: one policy, or several policies over different domains. The ledger rejects
-        releases that exceed the limit, and questions whose domain has no policy in the budget. By default there is no
-        limit: the ledger records every release and rejects none.
+        Limit for the composed policies of each question: one policy, or several policies over different domains. The
+        ledger rejects releases that exceed the limit, and questions whose domain has no policy in the budget. It does
+        not limit :attr:`total`, the sum over all questions. By default there is no limit: the ledger records every
+        release and rejects none.
 
     Raises
     ------
@@ -623,8 +624,48 @@ class Ledger:
         >>> ledger.batch_name("weekly", 0) == ledger.batch_name("weekly", 1)
         False
         """
-        message = json.dumps(["batch", collection, wave]).encode()
-        return hmac.new(self._key, message, hashlib.sha256).hexdigest()[:32]
+        return self._digest("batch", collection, wave)[:32]
+
+    def batches(self, collection: str, mechanism: Mechanism, policy: Policy) -> dict[str, npt.NDArray[Any]]:
+        """Return the stored reports of :meth:`answer` by the names of their batches, to send them again.
+
+        A process may end after the ledger was saved and before its report was counted. At its next start it sends the
+        report under the same name, and the collector counts it once.
+
+        Parameters
+        ----------
+        collection
+            Name of the collection.
+        mechanism
+            Mechanism that drew the reports.
+        policy
+            Policy under which they were charged.
+
+        Returns
+        -------
+        dict
+            One array with one report for each answer, by a name for ``batch=`` of :meth:`Client.submit`. Names do not
+            change. Empty if the collection was not answered.
+
+        Raises
+        ------
+        InvalidInput
+            If the collection has reports of another mechanism or policy, or of waves.
+
+        Examples
+        --------
+        >>> import sfumato as sf
+        >>> domain = sf.Domain(["no", "yes"])
+        >>> mechanism, policy = sf.mechanisms.RandomizedResponse(domain, 1), sf.Uniform(domain, 1)
+        >>> ledger = sf.Ledger()
+        >>> report = ledger.answer("smoking", mechanism, policy, "yes")
+        >>> [stored == report for stored in ledger.batches("smoking", mechanism, policy).values()]
+        [array([ True])]
+        """
+        self._check_same(collection, mechanism, policy)  # so none of them is a permanent answer
+        reports = [release.report for release in self._answered(collection) if release.report is not None]
+        names = (self._digest("batch", collection, "answer", number)[:32] for number in range(len(reports)))
+        return {name: _restored(mechanism, report) for name, report in zip(names, reports, strict=True)}
 
     def _permanent_answer(self, collection: str, mechanism: MemoizedMechanism, x: int, wave: int, draws: Draws) -> int:
         """Return the number of the release whose permanent answer a wave reports about; draw and store a new one."""
@@ -659,8 +700,11 @@ class Ledger:
         """Return the HMAC under which a permanent answer is stored: of the value, or of the time on a schedule."""
         every = mechanism.refresh_every
         subject = ["value", mechanism.memory_key(x, earlier)] if every is None else ["time", wave // every]
-        message = json.dumps([collection, mechanism.hash, *subject]).encode()
-        return hmac.new(self._key, message, hashlib.sha256).hexdigest()
+        return self._digest(collection, mechanism.hash, *subject)
+
+    def _digest(self, *subject: str | int) -> str:
+        """Return the HMAC-SHA256 of some strings and numbers under the key of the ledger."""
+        return hmac.new(self._key, json.dumps(subject).encode(), hashlib.sha256).hexdigest()
 
     def _is_within(self, release: Release) -> bool:
         """Return whether a release stays within the budget."""
@@ -798,8 +842,7 @@ class Ledger:
         """Return the release that an answer would be, and its stored report if there is one."""
         index = mechanism.domain.encode_one(value)
         self._check_same(collection, mechanism, policy)
-        message = json.dumps([collection, mechanism.hash, index]).encode()
-        digest = hmac.new(self._key, message, hashlib.sha256).hexdigest()
+        digest = self._digest(collection, mechanism.hash, index)
         for earlier in self._answered(collection):
             if earlier.value == digest:
                 return earlier, earlier.report
