@@ -12,6 +12,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.device import privatize_indices
+from sfumato.server.store import management, open_store
 from support import ROOT
 from support.browsing import DESKTOP, PHONE, People, enter_studio, opened, read
 from support.collectors import Served
@@ -171,6 +172,22 @@ def test_a_background_fits_its_collection(collector: Served) -> None:
     plain = opened(collector, "No districts?", grid, rule, presentation={"background": {"shapes": [square]}})
     answer = collector.ask("GET", f"/v1/collections/{plain}/estimate?question=districts")
     assert (answer.status, answer.reason) == (422, "invalid")
+
+
+@pytest.mark.component
+def test_lists_of_collections_read_no_backgrounds(collector: Served) -> None:
+    """A background has up to 20,000 points: a list of maps that decoded them would hold up all other requests."""
+    grid = {"grid": {"latitude": [0, 1], "longitude": [0, 1], "rows": 2, "columns": 2}}
+    rule = {"kind": "uniform", "epsilon": "1"}
+    shown = {"background": {"shapes": [{"rings": [[[number, 0] for number in range(10_000)]] * 2}]}}
+    name = opened(collector, "Where?", grid, rule, presentation=shown)
+    assert read(collector, name)["presentation"] == shown
+    store = open_store(collector.store_url)
+    metadata = {row[1]: row[2] for row in store.collections(0, 100)}
+    owned = {row.id: row.metadata for row in management.owned(store, None, 0, 100, 0)}
+    store.close_all()
+    assert len(metadata[name]) < 1000
+    assert owned[name] == metadata[name]
 
 
 def test_shapes_are_simplified_and_cells_belong_to_the_shape_around_their_centre() -> None:

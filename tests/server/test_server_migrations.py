@@ -9,6 +9,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import sfumato as sf
@@ -24,6 +25,7 @@ from sfumato.server.store.migrations import (
     fingerprint,
     steps,
 )
+from sfumato.server.store.records import METADATA
 from support.collectors import served
 
 STORED = Path(__file__).parents[1] / "stored"
@@ -36,6 +38,7 @@ RELEASED = (
     "9c1ba341a99768c75c1ff3f09146a2ec",  # 3: identity
     "447962ea8e7453163f5aa824893082cb",  # 4: roles
     "494519667077384d5317e108dba0d2bb",  # 5: releases
+    "57255a49c4678ba3366ab1dba465b965",  # 6: presentation
 )
 
 
@@ -102,6 +105,36 @@ def test_a_store_of_an_earlier_commit_upgrades_and_counts_on(store_url: str, ste
     upgraded.check_schema()
     assert recorded(upgraded) == list(enumerate(RELEASED))
     upgraded.close_all()
+
+
+def test_presentations_leave_the_metadata_that_lists_decode(store_url: str) -> None:
+    """The one step that changes stored values. The title has a character that not every type of PostgreSQL takes."""
+    if store_url.startswith("sqlite"):
+        Path(store_url.removeprefix("sqlite:///")).touch()
+    shown = {"ending": 'The end of ,"presentation": "null"', "background": {"shapes": [{"rings": [[[0, 1], [2, 3]]]}]}}
+    metadata = {"title": '\0 é ,"presentation":', "listed": True, "keep_days": None}
+    store = open_store(store_url, migrate=False)
+    with store._transaction() as execute:
+        execute(store.sql.create_migrations)
+        for step, statements in enumerate(store.migrations[:6]):
+            for statement in statements:
+                execute(statement)
+            execute(store.sql.add_migration, (step,))
+        for name, presentation in (("plain", None), ("map", shown)):
+            about = msgspec.json.encode({**metadata, "label": name, "presentation": presentation}).decode()
+            columns = "id, created, policy, mechanism, certificate, about"
+            statement = f"INSERT INTO collections ({columns}) VALUES (?, 0, '{{}}', '{{}}', '{{}}', ?)"
+            execute(statement.replace("?", store.sql.mark), (name, about))
+    store.migrate()
+    plain, map_ = store.collection("plain"), store.collection("map")
+    assert plain is not None
+    assert map_ is not None
+    assert plain.presentation is None
+    assert json.loads(map_.presentation or "") == shown
+    for record in (plain, map_):
+        assert json.loads(record.metadata) == {**metadata, "label": record.id}
+        METADATA.decode(record.metadata)
+    store.close_all()
 
 
 def recorded(store: Store) -> list[tuple[int, str]]:

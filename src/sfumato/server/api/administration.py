@@ -224,7 +224,6 @@ async def create_from(collector: Collector, hashed: bytes, body: NewCollection) 
         opens=body.opens,
         closes=body.closes,
         release_every=body.release_every,
-        presentation=body.presentation,
     )
     key = new_token(KEY) if body.submission == "key" else None
     now = int(collector.now())
@@ -235,10 +234,11 @@ async def create_from(collector: Collector, hashed: bytes, body: NewCollection) 
         previous=body.previous,
         policy=created["policy"],
         mechanism=created["mechanism"],
-        certificate=record_wording(created["certificate"], metadata),
+        certificate=record_wording(created["certificate"], metadata, body.presentation),
         metadata=msgspec.json.encode(metadata).decode(),
         key_hash=None if key is None else token_hash(key),
         question=created["question"],
+        presentation=None if body.presentation is None else msgspec.json.encode(body.presentation).decode(),
     )
     is_admin_token = await collector.readers.run(collector.store.is_admin, hashed)
 

@@ -20,9 +20,10 @@ from sfumato.server.api.schemas import COLLECTION_ID, CollectionResponse, WavesS
 from sfumato.server.http.responses import ApiError
 from sfumato.server.jobs.threads import Readers
 from sfumato.server.store.base import Store
+from sfumato.server.store.presentation import PRESENTATION, Presentation
 from sfumato.server.store.records import METADATA, Metadata, Progress, Record
 
-__all__ = ["Collection", "Collections", "record_wording", "wording_hash"]
+__all__ = ["Collection", "Collections", "record_wording"]
 
 #: Maximum collections in the cache.
 _CACHE_SIZE = 256
@@ -50,13 +51,16 @@ class Collection:
     #: The requirements of the policy in words.
     asks: str
     policy_hash: str
-    #: Response body of the certificate; all requests share one copy.
-    certificate: bytes
+    presentation: Presentation | None
     metadata: Metadata
     #: Hash of the current key; the key in ``record`` may have been replaced.
     key_hash: bytes | None
     progress: Progress
     read_at: float
+    #: The hash of everything that is fixed once the collection has opened.
+    wording_hash: str = ""
+    #: Response body of the certificate; all requests share one copy.
+    certificate: bytes = b""
     #: Least number of reports by which results advance for a reader who sees the last release only; None for others.
     step: int | None = None
 
@@ -65,18 +69,15 @@ class Collection:
         """The id of the collection, which is part of its paths."""
         return self.record.id
 
-    @property
-    def wording_hash(self) -> str:
-        """The hash of everything that is fixed once the collection has opened."""
-        return wording_hash(self.metadata, self.mechanism.hash, self.policy_hash)
+    def worded(self) -> Collection:
+        """Return the collection with the hash of its present wording, which its certificate records.
 
-    def certified(self) -> bytes:
-        """Return the certificate as JSON.
-
-        A recorded hash of the wording follows changes before the collection has opened. Certificates of earlier
-        releases have no such hash, and stay as they are.
+        The hash follows changes before the collection has opened. Certificates of earlier releases have no such hash,
+        and stay as they are. A long presentation takes milliseconds to hash.
         """
-        return _RECORDED.sub(_recorded(self.wording_hash), self.record.certificate).encode()
+        wording = _wording_hash(self.metadata, self.presentation, self.mechanism.hash, self.policy_hash)
+        certificate = _RECORDED.sub(_recorded(wording), self.record.certificate).encode()
+        return dataclasses.replace(self, wording_hash=wording, certificate=certificate)
 
     @property
     def is_released(self) -> bool:
@@ -121,22 +122,21 @@ class Collection:
             waves=None
             if waves is None
             else WavesSchedule(waves.count, waves.days, waves.start, waves.current(now), waves.next(now)),
-            presentation=metadata.presentation,
+            presentation=self.presentation,
         )
 
 
-def wording_hash(metadata: Metadata, mechanism_hash: str, policy_hash: str) -> str:
+def _wording_hash(metadata: Metadata, presentation: Presentation | None, mechanism_hash: str, policy_hash: str) -> str:
     """Return the hash of title, description, presentation, mechanism and policy."""
     fixed = {"title": metadata.title, "description": metadata.description}
-    shown = metadata.presentation
-    presented = {} if shown is None else {"presentation": msgspec.to_builtins(shown)}
+    presented = {} if presentation is None else {"presentation": msgspec.to_builtins(presentation)}
     return canonical_hash(fixed | {"mechanism_hash": mechanism_hash, "policy_hash": policy_hash} | presented)
 
 
-def record_wording(certificate: str, metadata: Metadata) -> str:
+def record_wording(certificate: str, metadata: Metadata, presentation: Presentation | None) -> str:
     """Return a new certificate, as JSON, with the hash of the wording."""
     document = msgspec.json.decode(certificate)
-    wording = wording_hash(metadata, document["mechanism_hash"], document["policy_hash"])
+    wording = _wording_hash(metadata, presentation, document["mechanism_hash"], document["policy_hash"])
     return certificate.rstrip().removesuffix("}").rstrip() + "," + _recorded(wording)
 
 
@@ -205,16 +205,15 @@ class Collections:
         metadata = METADATA.decode(stored)
         if known is not None:
             fresh = dataclasses.replace(known, metadata=metadata, key_hash=key_hash, progress=progress, read_at=read_at)
-            if metadata != known.metadata:  # the wording may change before a collection has opened
-                fresh.certificate = fresh.certified()
-            return fresh
+            # The wording may change before a collection has opened.
+            return fresh if metadata == known.metadata else fresh.worded()
         record = self._store.collection(name)
         assert record is not None
         mechanism = mechanism_from_spec(record.mechanism)
         policy = policy_from_dict(msgspec.json.decode(record.policy))
         mechanism.report_format.warm_up()
         question = None if record.question is None else Question.from_dict(msgspec.json.decode(record.question))
-        collection = Collection(
+        return Collection(
             record,
             mechanism,
             mechanism.report_format,
@@ -222,14 +221,12 @@ class Collections:
             None if question is None else question.checked(mechanism.domain),
             describe(policy),
             policy.hash,
-            b"",
+            None if record.presentation is None else PRESENTATION.decode(record.presentation),
             metadata,
             key_hash,
             progress,
             read_at,
-        )
-        collection.certificate = collection.certified()
-        return collection
+        ).worded()
 
     async def counts(self, collection: Collection) -> Aggregate:
         """Return the counts of a collection that its reader may see: all of them, or those of the last release."""

@@ -223,7 +223,7 @@ async def copy_collection(collector: Collector, request: Request) -> JsonRespons
         question=None if record.question is None else msgspec.json.decode(record.question),
         label=metadata.label,
         release_every=metadata.release_every,
-        presentation=metadata.presentation,
+        presentation=collection.presentation,
         waves=None if metadata.waves is None else NewWaves(metadata.waves.count, metadata.waves.days),
     )
     return await create_from(collector, await require_token(request), new)

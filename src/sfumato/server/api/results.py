@@ -214,8 +214,7 @@ def _requested_question(request: Request, collection: Collection) -> Question | 
 
 def _district_shares(collection: Collection) -> Question:
     """Return the question about the share of each district on the background of a map."""
-    presentation = collection.metadata.presentation
-    background = None if presentation is None else presentation.background
+    background = None if collection.presentation is None else collection.presentation.background
     if background is None or not background.districts:
         raise ApiError("invalid", "this collection has no districts; ask another question")
     of_cells = np.array(background.districts)

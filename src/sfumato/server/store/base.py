@@ -543,7 +543,7 @@ class Store(ABC):
             execute(
                 self.sql.add_collection,
                 (record.id, record.created, record.previous, record.policy, record.mechanism, record.certificate,
-                 record.metadata, record.key_hash, record.question),
+                 record.metadata, record.key_hash, record.question, record.presentation),
             )  # fmt: skip
             execute(self.sql.open_collection, (record.id, METADATA.decode(record.metadata).release_every))
 

@@ -2,8 +2,8 @@
 
 To change the tables, append a ``Migration`` to ``MIGRATIONS``, and its digest to ``RELEASED`` in
 ``tests/server/test_server_migrations.py``. A step is one list of statements for both databases; names in braces stand
-for the types of each (``SQLITE`` and ``POSTGRESQL``). A released step never changes, because stores in the field have
-run it: a store records the digest of each step, and a release that disagrees with one refuses the store.
+for the types and functions of each (``SQLITE`` and ``POSTGRESQL``). A released step never changes, because stores in
+the field have run it: a store records the digest of each step, and a release that disagrees with one refuses the store.
 
 The fingerprint is a hash of all tables with the names and types of their columns. Both databases have the same one.
 """
@@ -32,13 +32,21 @@ __all__ = [
     "steps",
 ]
 
-#: What the names in braces stand for, by database. ``key`` is a number that the database assigns in order.
-SQLITE = {"number": "INTEGER", "bytes": "BLOB", "key": "INTEGER PRIMARY KEY AUTOINCREMENT", "sorted": " WITHOUT ROWID"}
+#: What the names in braces stand for, by database. ``key`` is a number that the database assigns in order, and
+#: ``find`` a function that returns the position of a string in another, 0 if it is missing.
+SQLITE = {
+    "number": "INTEGER",
+    "bytes": "BLOB",
+    "key": "INTEGER PRIMARY KEY AUTOINCREMENT",
+    "sorted": " WITHOUT ROWID",
+    "find": "instr",
+}
 POSTGRESQL = {
     "number": "BIGINT",
     "bytes": "BYTEA",
     "key": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
     "sorted": "",
+    "find": "strpos",
 }
 
 #: Kinds of column types in a fingerprint, by the type that a database reports.
@@ -108,6 +116,19 @@ MIGRATIONS: tuple[Migration, ...] = (
             "ALTER TABLE progress ADD COLUMN release_every {number}",
             "ALTER TABLE progress ADD COLUMN released_reports {number} NOT NULL DEFAULT 0",
             "ALTER TABLE progress ADD COLUMN released_batches {number} NOT NULL DEFAULT 0",
+        ),
+    ),
+    Migration(
+        "presentation",
+        (
+            "ALTER TABLE collections ADD COLUMN presentation TEXT",
+            # The last member of the JSON object moves. No string contains these characters, because its quotes are
+            # escaped. Functions for JSON are not used, because those of PostgreSQL reject the character 0.
+            """UPDATE collections SET
+            presentation = NULLIF(substr(about, {find}(about, ',"presentation":') + 16,
+                length(about) - {find}(about, ',"presentation":') - 16), 'null'),
+            about = substr(about, 1, {find}(about, ',"presentation":') - 1) || '}}'
+            WHERE {find}(about, ',"presentation":') > 0""",
         ),
     ),
 )

@@ -1,12 +1,13 @@
-"""How pages present a collection: consent, section, end, background of a map. It is stored with the metadata."""
+"""How pages present a collection: consent, section, end, background of a map. It does not change."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
 from msgspec import Meta, Struct
 
-__all__ = ["Background", "Presentation", "Shape"]
+__all__ = ["PRESENTATION", "Background", "Presentation", "Shape"]
 
 Words = Annotated[str, Meta(max_length=20_000)]
 Heading = Annotated[str, Meta(max_length=200)]
@@ -60,3 +61,7 @@ class Presentation(Struct, frozen=True, forbid_unknown_fields=True, omit_default
     high_label: Heading = ""
     #: Shapes behind the cells of a map.
     background: Background | None = None
+
+
+#: Decoder of stored presentations.
+PRESENTATION = msgspec.json.Decoder(Presentation)

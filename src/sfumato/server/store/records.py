@@ -10,7 +10,6 @@ import numpy.typing as npt
 from msgspec import Meta, Struct
 
 from sfumato.mechanisms import Mechanism
-from sfumato.server.store.presentation import Presentation
 
 __all__ = [
     "DIGEST_BYTES",
@@ -105,7 +104,10 @@ ReleaseEvery = Annotated[int, Meta(ge=2, le=10**9, description="Least number of 
 
 
 class Metadata(Struct, frozen=True, forbid_unknown_fields=True):
-    """The metadata of a collection, which administrators may change; stored as JSON in the column ``about``."""
+    """The metadata of a collection, which administrators may change; stored as JSON in the column ``about``.
+
+    Lists of collections decode it for each row, so it is short: the presentation has its own column.
+    """
 
     title: Title
     description: Description = ""
@@ -123,8 +125,6 @@ class Metadata(Struct, frozen=True, forbid_unknown_fields=True):
     closes: Moment | None = None
     #: Least number of reports by which counts and results advance; it does not change. None shows each report at once.
     release_every: ReleaseEvery | None = None
-    #: How the survey page presents the collection; it does not change.
-    presentation: Presentation | None = None
 
     def state_at(self, state: State, now: float) -> State:
         """Return the state at a time: an open collection is closed outside its dates."""
@@ -144,8 +144,8 @@ METADATA = msgspec.json.Decoder(Metadata)
 class Record:
     """A stored collection, with its documents as JSON strings.
 
-    Policy, question, mechanism and certificate never change; the metadata (title, submission mode, retention) and the
-    key may.
+    Policy, question, mechanism, certificate and presentation never change; the metadata (title, submission mode,
+    retention) and the key may.
     """
 
     id: str
@@ -161,6 +161,8 @@ class Record:
     key_hash: bytes | None
     #: The question that the mechanism answers, as a JSON string; None for all frequencies.
     question: str | None = None
+    #: How the survey page presents the collection, as a JSON string; None for a plain question.
+    presentation: str | None = None
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 ===========  =======================================================================================================
 table        contents
 ===========  =======================================================================================================
-collections  the constant parts of a collection, such as its question, and its metadata (column ``about``)
+collections  the constant parts of a collection, such as its question and presentation, and its metadata (column
+             ``about``), which is short, because lists read it
 progress     the state of a collection, and its numbers of reports and batches; a transaction that counts locks the row
 released     a copy of the counts as of the last release, for readers without a token, and for collections that release
              reports in groups
@@ -116,16 +117,16 @@ class Statements:
         # -- collections
         self.add_collection = (
             "INSERT INTO collections "
-            "(id, created, previous, policy, mechanism, certificate, about, key_hash, question) "
-            f"VALUES {self._row(9)}"
+            "(id, created, previous, policy, mechanism, certificate, about, key_hash, question, presentation) "
+            f"VALUES {self._row(10)}"
         )
         self.open_collection = (
             "INSERT INTO progress (collection, state, reports, batches, release_every) "
             f"VALUES ({mark}, 'open', 0, 0, {mark})"
         )
         self.collection = (
-            "SELECT id, number, created, previous, policy, mechanism, certificate, about, key_hash, question "
-            f"FROM collections WHERE id = {mark}"
+            "SELECT id, number, created, previous, policy, mechanism, certificate, about, key_hash, question, "
+            f"presentation FROM collections WHERE id = {mark}"
         )
         # What may be shown: with release_every, the numbers of the last release.
         numbers = ", ".join(
