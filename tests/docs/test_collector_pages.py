@@ -35,6 +35,7 @@ ACCESS = {"anybody": "public", "author": "author", "owner": "owner", "sender": "
 #: Request and response types, by the heading of the section that documents their fields.
 FIELDS = {
     "Open a collection": (schemas.NewCollection, schemas.Created),
+    "Open a survey": (schemas.NewSurvey, schemas.CreatedSurvey),
     "A collection": (schemas.CollectionResponse, schemas.Change),
     "Send reports": (schemas.OneReport, schemas.Receipt),
     "One-time tokens": (schemas.NewTokens, schemas.TokenList),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import queue
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +18,8 @@ import sfumato as sf
 from sfumato.cli import main
 from sfumato.server.api.tokens import token_hash
 from sfumato.server.store import management, open_store
-from support.collectors import POLICY, Postgres, Served, new_author, served, until
+from sfumato.server.store.base import Unavailable
+from support.collectors import LONG_ENOUGH, POLICY, Postgres, Served, new_author, served, until
 
 pytestmark = pytest.mark.component
 
@@ -60,6 +64,106 @@ def test_an_author_owns_what_they_create_and_nothing_else(collector: Served) -> 
     assert collector.ask("GET", "/v1/mine").reason == "unauthorized"
     assert actions(collector, name, mine) == ["create", "change", "change", "tokens"]
     assert collector.ask("GET", f"{path}/log").reason == "unauthorized"
+
+
+# -- surveys of several questions ------------------------------------------------------------------------------
+
+
+def question(title: str, epsilon: str = "1", **more: Any) -> dict[str, Any]:
+    """A question of a survey with one-time links."""
+    policy = {"domain": {"values": ["yes", "no"]}, "policy": {"kind": "uniform", "epsilon": epsilon}}
+    return {"title": title, "policy": policy, "submission": "token", **more}
+
+
+def owned(collector: Served, token: str) -> list[tuple[str, int]]:
+    """Title and number of one-time tokens of each collection of a token."""
+    rows = collector.ask("GET", "/v1/mine", token=token).json["collections"]
+    return [(row["title"], row["issued"]) for row in rows]
+
+
+def test_a_survey_opens_all_its_questions_with_their_tokens(collector: Served) -> None:
+    mine = new_author(collector)
+    body = {"questions": [question("Tea?"), question("Coffee?", "0.3")], "tokens": 2}
+    assert collector.ask("POST", "/v1/surveys", body).reason == "unauthorized"
+    created = collector.ask("POST", "/v1/surveys", body, mine)
+    assert created.status == 201, created.body
+    assert owned(collector, mine) == [("Tea?", 2), ("Coffee?", 2)]
+    for row, tokens in zip(created.json["questions"], created.json["tokens"], strict=True):
+        name, mechanism = row["collection"]["id"], sf.mechanism_from_spec(row["collection"]["mechanism"])
+        assert actions(collector, name, mine) == ["create", "tokens"]
+        sent = [
+            collector.send(name, mechanism, sf.privatize(mechanism, ["no"]), f"of-{one}"[:60], one) for one in tokens
+        ]
+        assert [one.status for one in sent] == [200, 200]
+    without = collector.ask("POST", "/v1/surveys", {"questions": [question("Water?")]}, mine)
+    assert (without.json["tokens"], owned(collector, mine)[-1]) == ([], ("Water?", 0))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"questions": [question("Tea?"), question("Coffee?", "none")]}, "question 2: Uniform: epsilon must"),
+        ({"questions": [question("Tea?"), question("Coffee?", opens=2, closes=1)]}, "question 2: closes must be later"),
+        ({"questions": [question("Tea?"), question("Coffee?", submission="open")]}, "only collections with submission"),
+        ({"questions": [question("Tea?")] * 200, "tokens": 10_000}, "at most 2500 tokens"),
+        ({"questions": []}, "length >= 1"),
+    ],
+    ids=["policy", "dates", "submission", "tokens", "none"],
+)
+def test_a_survey_with_a_wrong_question_opens_nothing(collector: Served, changes: dict[str, Any], message: str) -> None:
+    mine = new_author(collector)
+    refused = collector.ask("POST", "/v1/surveys", {"tokens": 2, **changes}, mine)
+    assert refused.reason == "invalid"
+    assert message in refused.json["error"]["message"]
+    assert owned(collector, mine) == []
+
+
+def test_a_survey_that_the_store_cannot_finish_opens_nothing(
+    collector: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert collector.app is not None
+    mine, store, calls = new_author(collector), collector.app.collector.store, []
+    add_tokens = store.add_tokens
+
+    def failing(*arguments: Any) -> None:
+        add_tokens(*arguments)
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise Unavailable("the disk is full")
+
+    monkeypatch.setattr(store, "add_tokens", failing)
+    body = {"questions": [question("Tea?"), question("Coffee?"), question("Water?")], "tokens": 2}
+    assert collector.ask("POST", "/v1/surveys", body, mine).reason == "unavailable"
+    assert (len(calls), owned(collector, mine)) == (2, [])
+    monkeypatch.undo()
+    assert collector.ask("POST", "/v1/surveys", body, mine).status == 201
+    assert owned(collector, mine) == [("Tea?", 2), ("Coffee?", 2), ("Water?", 2)]
+
+
+def test_a_survey_whose_sender_has_gone_opens_nothing(collector: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sender would not learn that it is open, and could open a changed draft next to it."""
+    assert collector.app is not None
+    running, mine, reasons = collector.app.collector, new_author(collector), queue.Queue[str]()
+    body = json.dumps({"questions": [question("Tea?"), question("Coffee?")]}).encode()
+    head = f"POST /v1/surveys HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {mine}\r\nContent-Type: application/json\r\n"
+    sender = socket.create_connection(("127.0.0.1", collector.port))
+    ask = running.planner.ask
+
+    async def asked(job: str, **request: Any) -> Any:
+        planned = await ask(job, **request)
+        sender.close()
+        while running.connections.open:
+            await asyncio.sleep(0.01)
+        return planned
+
+    monkeypatch.setattr(running.planner, "ask", asked)
+    monkeypatch.setattr(running.metrics, "rejected", reasons.put)
+    sender.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    assert reasons.get(timeout=LONG_ENOUGH) == "malformed"
+    assert owned(collector, mine) == []
+
+
+# -- roles -----------------------------------------------------------------------------------------------------
 
 
 def test_tokens_of_owners_and_readers_expire_and_are_revoked(collector: Served) -> None:

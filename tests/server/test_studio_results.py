@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -146,6 +147,52 @@ def test_three_questions_share_a_budget_from_studio_to_results(
             mechanism = sf.mechanism_from_spec(read(collector, name)["mechanism"])
             spread = float(np.sqrt(mechanism.worst_risk(many)))  # at most that of one share
             assert abs(row["frequency"] - truth) < z * spread
+
+
+def test_a_draft_whose_second_question_is_refused_leaves_nothing_open(people: People, collector: Served) -> None:
+    """Studio once kept the first question as it was opened, with the ε that the owner then lowered."""
+    page, author = people(DESKTOP), new_author(collector)
+    page.goto(f"{collector.url}/studio")
+    page.fill("#admin-token", author)
+    page.click("text=Use it")
+    page.fill("#title", "Have you cheated?")
+    page.click("text=Add a question")
+    page.fill("#title", "Which of these?")
+    page.fill("#values", "\n".join(ILLNESSES))
+    page.check("input[name=one-of-shared][value=false]")
+    page.check("input[name=one-of-keep][value=blocks]")
+    page.check("#across")
+    page.fill("#across-level", "high")
+    page.click("button:text-is('Question 1')")
+    page.fill("#values", "yes\nno")
+    page.check("input[name=one-of-submission][value=token]")
+    page.fill("#links", "2")
+    page.click("text=Open the survey")
+    page.wait_for_selector("form [role=alert]:has-text('across')")
+    page.locator("#epsilon").fill("0.3")
+    page.click("button:text-is('Question 2')")
+    page.fill("#across-level", "3")
+    page.click("text=Open the survey")
+    page.wait_for_selector("text=The survey is open")
+    with page.expect_download() as download:
+        page.click("#links-csv")
+    opened = re.findall("[a-z2-7]{16}", Path(download.value.path()).read_text(encoding="utf-8").partition("#")[0])
+    mine = collector.ask("GET", "/v1/mine", token=author).json["collections"]
+    assert [one["id"] for one in mine] == opened
+    assert [read(collector, name)["policy"]["policy"]["epsilon"] for name in opened] == ["0.3", "1"]
+    assert [one["issued"] for one in mine] == [2, 2]
+    people.expected = "422"
+
+
+def test_studio_says_that_a_survey_may_be_open_if_its_response_is_lost(people: People, collector: Served) -> None:
+    page = people(DESKTOP)
+    enter_studio(page, collector)
+    page.fill("#title", "Do you vote?")
+    page.fill("#values", "yes\nno")
+    page.route("**/v1/surveys", lambda route: route.abort())
+    page.click("text=Open the survey")
+    page.wait_for_selector("[role=alert]:has-text('Look in “My surveys” before you try again')")
+    people.expected = "ERR_FAILED"
 
 
 def test_a_closed_survey_is_not_live_and_a_wrong_token_is_named(people: People, collector: Served) -> None:

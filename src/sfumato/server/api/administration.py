@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from starlette.requests import Request
@@ -15,9 +15,11 @@ from sfumato.server.api.schemas import (
     Check,
     CollectionList,
     Created,
+    CreatedSurvey,
     KeyResponse,
     ListedCollection,
     NewCollection,
+    NewSurvey,
     NewTokens,
     PlanRequest,
     TokenList,
@@ -45,10 +47,12 @@ __all__ = [
     "check_policy",
     "create_collection",
     "create_from",
+    "create_survey",
     "give_collection",
     "hand_out_tokens",
     "json_response",
     "list_collections",
+    "log_entry",
     "owner_of",
     "plan_policy",
     "query_number",
@@ -64,13 +68,14 @@ T = TypeVar("T")
 _PAGE = 100
 
 _NEW = msgspec.json.Decoder(NewCollection)
+_SURVEY = msgspec.json.Decoder(NewSurvey)
 _CHANGE = msgspec.json.Decoder(Change)
 _TOKENS = msgspec.json.Decoder(NewTokens)
 _CHECK = msgspec.json.Decoder(Check)
 _PLAN = msgspec.json.Decoder(PlanRequest)
 
-#: Maximum rows that one request for tokens adds: one per token, or per token and wave.
-_MOST_TOKEN_ROWS = 100_000
+#: Maximum rows that one request for tokens adds, one per token and wave: for one question, and for all of a survey.
+_MOST_TOKEN_ROWS, _MOST_SURVEY_ROWS = 100_000, 500_000
 
 
 async def is_admin(collector: Collector, request: Request) -> bool:
@@ -190,11 +195,39 @@ async def give_collection(collector: Collector, request: Request) -> JsonRespons
 async def create_collection(collector: Collector, request: Request) -> JsonResponse:
     """Audit a mechanism against its policy, and open a collection for it."""
     hashed = await require_author(collector, request)
-    return await create_from(collector, hashed, await _body(collector, request, _NEW))
+    return await create_from(collector, request, hashed, await _body(collector, request, _NEW))
 
 
-async def create_from(collector: Collector, hashed: bytes, body: NewCollection) -> JsonResponse:
+async def create_from(collector: Collector, request: Request, hashed: bytes, body: NewCollection) -> JsonResponse:
     """Open a collection; an author becomes its owner."""
+    survey = await _open(collector, request, hashed, [await _designed(collector, body)])
+    return json_response(survey.questions[0], 201)
+
+
+async def create_survey(collector: Collector, request: Request) -> JsonResponse:
+    """Open the collections of all questions of a survey, with their one-time tokens, or none of them."""
+    hashed = await require_author(collector, request)
+    body = await _body(collector, request, _SURVEY)
+    questions = []
+    for number, question in enumerate(body.questions, 1):
+        try:
+            questions.append(await _designed(collector, question))
+        except ApiError as error:
+            raise ApiError(error.reason, f"question {number}: {error.message}") from None
+    return json_response(await _open(collector, request, hashed, questions, body.tokens), 201)
+
+
+class _Designed(NamedTuple):
+    """A collection that can be opened, and what the planner says about its mechanism."""
+
+    record: Record
+    metadata: Metadata
+    key: str | None
+    planned: dict[str, Any]
+
+
+async def _designed(collector: Collector, body: NewCollection) -> _Designed:
+    """Check a new collection, and let the planner design and audit its mechanism."""
     _check_dates(body.opens, body.closes)
     if body.previous is not None:
         await collector.collections.get(body.previous)
@@ -226,11 +259,10 @@ async def create_from(collector: Collector, hashed: bytes, body: NewCollection) 
         release_every=body.release_every,
     )
     key = new_token(KEY) if body.submission == "key" else None
-    now = int(collector.now())
     record = Record(
         id=new_id(),
         number=0,
-        created=now,
+        created=int(collector.now()),
         previous=body.previous,
         policy=created["policy"],
         mechanism=created["mechanism"],
@@ -240,19 +272,56 @@ async def create_from(collector: Collector, hashed: bytes, body: NewCollection) 
         question=created["question"],
         presentation=None if body.presentation is None else msgspec.json.encode(body.presentation).decode(),
     )
+    return _Designed(record, metadata, key, created)
+
+
+async def _open(
+    collector: Collector, request: Request, hashed: bytes, questions: Sequence[_Designed], count: int | None = None
+) -> CreatedSurvey:
+    """Open collections in one transaction, with ``count`` one-time tokens for each; an author becomes their owner."""
+    metadata = [one.metadata for one in questions]
+    issued = [] if count is None else await collector.readers.run(_new_tokens, count, metadata)
+    if await request.is_disconnected():  # the client would not learn of the survey, and may send a changed one
+        raise ApiError("malformed", "the connection closed before the mechanisms were designed; nothing was opened")
     is_admin_token = await collector.readers.run(collector.store.is_admin, hashed)
+    who = fingerprint(hashed)
 
     def write(store: Store) -> None:
-        store.add_collection(record)
-        if not is_admin_token:
-            add_grant(store, Grant(hashed, record.id, "owner", "author", now, expiry_of(store, hashed)))
+        with store.transaction():
+            for record, about, _, _ in questions:
+                store.add_collection(record)
+                if not is_admin_token:
+                    expires = expiry_of(store, hashed)
+                    add_grant(store, Grant(hashed, record.id, "owner", "author", record.created, expires))
+                proof = msgspec.json.decode(record.certificate)
+                fixed = {"mechanism": proof["mechanism_hash"], "wording": proof["wording_hash"]}
+                record_change(store, record.id, log_entry(collector, who, "create", title=about.title, **fixed))
+            for (record, *_), (_, hashes) in zip(questions, issued, strict=False):
+                store.add_tokens(record.id, hashes)
+                record_change(store, record.id, log_entry(collector, who, "tokens", count=count))
 
     await collector.writer.run(write)
-    collection = await collector.collections.get(record.id)
-    fixed = {"title": body.title, "mechanism": collection.mechanism.hash, "wording": collection.wording_hash}
-    await _log(collector, record.id, fingerprint(hashed), "create", fixed)
-    response = collection.response(collector.now())
-    return json_response(Created(response, key, created["why"], created["guess"], created["chance"]), 201)
+    created = []
+    for record, _, key, planned in questions:
+        response = (await collector.collections.get(record.id)).response(collector.now())
+        created.append(Created(response, key, planned["why"], planned["guess"], planned["chance"]))
+    return CreatedSurvey(created, [tokens for tokens, _ in issued])
+
+
+def _new_tokens(count: int, collections: Sequence[Metadata]) -> list[tuple[list[str], list[bytes]]]:
+    """Return new one-time tokens for each collection, and their hashes, one per wave if it asks again."""
+    if any(metadata.submission != "token" for metadata in collections):
+        raise ApiError("invalid", "only collections with submission 'token' have one-time tokens")
+    waves = [[None] if metadata.waves is None else range(metadata.waves.count) for metadata in collections]
+    rows = [len(numbers) for numbers in waves]
+    most = min(_MOST_TOKEN_ROWS // max(rows), _MOST_SURVEY_ROWS // sum(rows))
+    if count > most:
+        raise ApiError("invalid", f"at most {most} tokens per request for these questions and waves; ask for fewer")
+    issued = []
+    for numbers in waves:
+        tokens = [new_token(ONE_TIME) for _ in range(count)]
+        issued.append((tokens, [token_hash(token, wave) for token in tokens for wave in numbers]))
+    return issued
 
 
 def _check_background(presentation: Presentation | None, policy: str) -> None:
@@ -278,10 +347,15 @@ async def _body(collector: Collector, request: Request, decoder: msgspec.json.De
     return await read_json(request, decoder, collector.settings.max_bytes, collector.timeouts)
 
 
-async def _log(collector: Collector, name: str, who: str, action: str, details: dict[str, Any]) -> None:
+async def _log(collector: Collector, name: str, who: str, action: str, **details: Any) -> None:
     """Add an entry to the log of a collection."""
-    entry = LogChange(int(collector.now()), who, action, msgspec.json.encode(details).decode())
+    entry = log_entry(collector, who, action, **details)
     await collector.writer.run(lambda store: record_change(store, name, entry))
+
+
+def log_entry(collector: Collector, who: str, action: str, **details: Any) -> LogChange:
+    """Return an entry of the log."""
+    return LogChange(int(collector.now()), who, action, msgspec.json.encode(details).decode())
 
 
 def _schedule(collector: Collector, body: NewCollection) -> Schedule | None:
@@ -357,8 +431,7 @@ async def change_collection(collector: Collector, request: Request) -> JsonRespo
 
     await collector.writer.run(lambda store: store.change(name, decide))
     stated = {field: getattr(change, field) for field in ("state", "wave") if getattr(change, field) is not None}
-    details = {**changes, **stated}
-    await _log(collector, name, who, "change", details)
+    await _log(collector, name, who, "change", **changes, **stated)
     return json_response((await collector.collections.get(name, fresh=True)).response(collector.now()))
 
 
@@ -370,7 +443,7 @@ async def replace_key(collector: Collector, request: Request) -> JsonResponse:
         raise ApiError("invalid", "this collection has no key; only collections with submission 'key' have one")
     key = new_token(KEY)
     await collector.writer.run(lambda store: store.replace_key(collection.id, token_hash(key)))
-    await _log(collector, collection.id, who, "key", {})
+    await _log(collector, collection.id, who, "key")
     await collector.collections.get(collection.id, fresh=True)  # cache the new key for the next request
     return json_response(KeyResponse(key), 201)
 
@@ -380,18 +453,9 @@ async def hand_out_tokens(collector: Collector, request: Request) -> JsonRespons
     _, who = await owner_of(collector, request)
     body = await _body(collector, request, _TOKENS)
     collection = await collector.collections.get(request.path_params["id"])
-    if collection.metadata.submission != "token":
-        message = "this collection has no one-time tokens; only collections with submission 'token' have them"
-        raise ApiError("invalid", message)
-    tokens = [new_token(ONE_TIME) for _ in range(body.count)]
-    schedule = collection.metadata.waves
-    if schedule is not None and body.count * schedule.count > _MOST_TOKEN_ROWS:
-        most = _MOST_TOKEN_ROWS // schedule.count
-        raise ApiError("invalid", f"at most {most} tokens per request for {schedule.count} waves; send more requests")
-    waves = [None] if schedule is None else range(schedule.count)
-    hashes = [token_hash(token, wave) for token in tokens for wave in waves]
+    ((tokens, hashes),) = await collector.readers.run(_new_tokens, body.count, [collection.metadata])
     await collector.writer.run(lambda store: store.add_tokens(collection.id, hashes))
-    await _log(collector, collection.id, who, "tokens", {"count": body.count})
+    await _log(collector, collection.id, who, "tokens", count=body.count)
     return json_response(TokenList(tokens), 201)
 
 

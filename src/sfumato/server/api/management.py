@@ -11,6 +11,7 @@ from sfumato.estimation import plausibility
 from sfumato.server.api.administration import (
     create_from,
     json_response,
+    log_entry,
     owner_of,
     query_number,
     require_token,
@@ -42,7 +43,7 @@ from sfumato.server.api.tokens import OWNER, READER, fingerprint, new_token, tok
 from sfumato.server.http.bodies import read_json
 from sfumato.server.http.responses import ApiError, JsonResponse
 from sfumato.server.store import management as stored
-from sfumato.server.store.management import ANY, LEAST_UNDONE, Change, Grant
+from sfumato.server.store.management import ANY, LEAST_UNDONE, Grant
 from sfumato.server.store.records import METADATA
 
 __all__ = [
@@ -129,7 +130,7 @@ async def grant_role(collector: Collector, request: Request) -> JsonResponse:
     token = new_token(OWNER if body.role == "owner" else READER)
     expires = None if body.days is None else now + body.days * _DAY
     grant = Grant(token_hash(token), name, body.role, body.name, now, expires)
-    change = _change(collector, who, "grant", role=body.role, fingerprint=fingerprint(grant.token_hash))
+    change = log_entry(collector, who, "grant", role=body.role, fingerprint=fingerprint(grant.token_hash))
 
     def write(store: Any) -> None:
         stored.add_grant(store, grant)
@@ -147,7 +148,7 @@ async def revoke_role(collector: Collector, request: Request) -> JsonResponse:
     matching = [grant for grant in rows if fingerprint(grant.token_hash) == body.fingerprint]
     if len(matching) != 1:
         raise ApiError("invalid", "fingerprint must be that of one token with a role on this collection")
-    change = _change(collector, who, "revoke", fingerprint=body.fingerprint)
+    change = log_entry(collector, who, "revoke", fingerprint=body.fingerprint)
 
     def write(store: Any) -> bool:
         revoked = stored.revoke_grant(store, matching[0].token_hash, name)
@@ -195,7 +196,7 @@ async def undo_reports(collector: Collector, request: Request) -> JsonResponse:
     reject_days(collection)
     day = day_of_date("day", body.day)
     undoable(await stored_days(collector, collection), day)
-    change = _change(collector, who, "undo", day=body.day, reports="REPORTS")
+    change = log_entry(collector, who, "undo", day=body.day, reports="REPORTS")
     step = collector.settings.public_step
     removed = await collector.writer.run(
         lambda store: stored.undo_day(store, name, collection.mechanism, day, change, step)
@@ -226,7 +227,7 @@ async def copy_collection(collector: Collector, request: Request) -> JsonRespons
         presentation=collection.presentation,
         waves=None if metadata.waves is None else NewWaves(metadata.waves.count, metadata.waves.days),
     )
-    return await create_from(collector, await require_token(request), new)
+    return await create_from(collector, request, await require_token(request), new)
 
 
 async def delete_collection(collector: Collector, request: Request) -> JsonResponse:
@@ -235,7 +236,7 @@ async def delete_collection(collector: Collector, request: Request) -> JsonRespo
     collection = await collector.collections.get(name, fresh=True)
     if collection.progress.state == "open":
         raise ApiError("not-open", "an open collection cannot be deleted; close it first")
-    change = _change(collector, who, "delete", title=collection.metadata.title, reports=collection.progress.reports)
+    change = log_entry(collector, who, "delete", title=collection.metadata.title, reports=collection.progress.reports)
     await collector.writer.run(lambda store: stored.delete_collection(store, name, change))
     collector.collections.forget()
     return json_response(Deleted(name, True))
@@ -247,8 +248,3 @@ async def give_changes(collector: Collector, request: Request) -> JsonResponse:
     rows = await collector.readers.run(stored.changes, collector.store, name)
     entries = [LogEntry(row.moment, row.who, row.action, msgspec.json.decode(row.details)) for row in rows]
     return json_response(ChangeList(entries))
-
-
-def _change(collector: Collector, who: str, action: str, **details: Any) -> Change:
-    """Return an entry of the log."""
-    return Change(int(collector.now()), who, action, msgspec.json.encode(details).decode())

@@ -38,6 +38,7 @@ __all__ = [
     "CollectionResponse",
     "Copy",
     "Created",
+    "CreatedSurvey",
     "DayRow",
     "Days",
     "Deleted",
@@ -52,6 +53,7 @@ __all__ = [
     "Mine",
     "NewCollection",
     "NewGrant",
+    "NewSurvey",
     "NewTokens",
     "NewWaves",
     "OneReport",
@@ -157,6 +159,18 @@ class NewCollection(Struct, frozen=True, forbid_unknown_fields=True):
     presentation: Presentation | None = None
 
 
+#: Number of one-time tokens that one request issues.
+TokenCount = Annotated[int, Meta(ge=1, le=10_000)]
+
+
+class NewSurvey(Struct, frozen=True, forbid_unknown_fields=True):
+    """The questions of a survey: the collector opens a collection for each, or none if one of them is refused."""
+
+    questions: Annotated[list[NewCollection], Meta(min_length=1, max_length=200)]
+    #: One-time tokens to issue for each question; null issues none.
+    tokens: TokenCount | None = None
+
+
 class Change(Struct, frozen=True, forbid_unknown_fields=True):
     """Changes to a collection; policy and mechanism cannot change, nor title and description once it has opened."""
 
@@ -248,6 +262,13 @@ class Created(Struct, frozen=True):
     chance: Chance
 
 
+class CreatedSurvey(Struct, frozen=True):
+    """The new collections, in the order of the questions, and the one-time tokens of each, only in this response."""
+
+    questions: list[Created]
+    tokens: list[list[str]]
+
+
 class ListedCollection(Struct, frozen=True):
     """A collection in a list."""
 
@@ -276,7 +297,7 @@ class KeyResponse(Struct, frozen=True):
 class NewTokens(Struct, frozen=True, forbid_unknown_fields=True):
     """The number of one-time tokens to issue."""
 
-    count: Annotated[int, Meta(ge=1, le=10_000)]
+    count: TokenCount
 
 
 class TokenList(Struct, frozen=True):

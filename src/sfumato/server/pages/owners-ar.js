@@ -499,7 +499,7 @@ export default {
 	"hides every value alike": "يخفي كل القيم بالتساوي",
 	"Enter the days after which single replies are deleted as a whole number of at most 9999, or leave it empty.": "أدخل عدد الأيام التي تُحذف بعدها الردود المفردة عددًا صحيحًا لا يتجاوز 9999، أو اترك الحقل فارغًا.",
 	"Question {number} is empty. Enter its wording.": "السؤال {number} فارغ. أدخل نصه.",
-	"{number} of {all} questions are already open. Try again to open the others.": "{number} من {all} من الأسئلة مفتوحة بالفعل. حاول مرة أخرى لفتح البقية.",
+	"Look in “My surveys” before you try again: the survey may be open all the same.": "انظر في «استطلاعاتي» قبل أن تحاول مرة أخرى: قد يكون الاستطلاع مفتوحًا رغم ذلك.",
 	"The survey opens on {date}": "يُفتح الاستطلاع في {date}",
 	"The survey is open": "الاستطلاع مفتوح",
 	"Send this link to the people who should answer:": "أرسل هذا الرابط إلى من ينبغي أن يجيبوا:",

@@ -504,7 +504,7 @@ export default {
 	"hides every value alike": "verbirgt jeden Wert gleich",
 	"Enter the days after which single replies are deleted as a whole number of at most 9999, or leave it empty.": "Geben Sie die Tage, nach denen einzelne Meldungen gelöscht werden, als ganze Zahl bis 9999 ein, oder lassen Sie das Feld leer.",
 	"Question {number} is empty. Enter its wording.": "Frage {number} ist leer. Geben Sie ihren Wortlaut ein.",
-	"{number} of {all} questions are already open. Try again to open the others.": "{number} von {all} Fragen sind schon offen. Versuchen Sie es noch einmal, um die anderen zu öffnen.",
+	"Look in “My surveys” before you try again: the survey may be open all the same.": "Sehen Sie unter „Meine Umfragen“ nach, bevor Sie es noch einmal versuchen: Die Umfrage ist vielleicht trotzdem offen.",
 	"The survey opens on {date}": "Die Umfrage öffnet am {date}",
 	"The survey is open": "Die Umfrage ist offen",
 	"Send this link to the people who should answer:": "Senden Sie diesen Link an die Menschen, die antworten sollen:",

@@ -643,10 +643,10 @@ function retentionOf() {
 	return { keep_days: Number(days) }
 }
 
-/** Collections that were created before a later one failed. @type {any[]} */
-let opened = []
+/** Reasons after which the collector may have opened the survey all the same: its response was lost. */
+const DOUBTFUL = ["offline", "internal", "unavailable"]
 
-/** Creates a collection for each question. @param {Event} event */
+/** Opens all questions of the draft, or none of them, in one request. @param {Event} event */
 async function open(event) {
 	event.preventDefault()
 	fault.hidden = true
@@ -663,17 +663,13 @@ async function open(event) {
 				throw new Unfinished(`${t("Question {number}", { number: i + 1 })}: ${error instanceof Error ? error.message : error}`)
 			}
 		})
-		for (const body of bodies.slice(opened.length)) {
-			const { collection, guess, chance } = await ask("/v1/collections", body)
-			opened.push({ ...collection, guess, chance })
-		}
 		const count = Math.min(MOST_LINKS, Math.max(1, Math.round(survey.links || 1)))
-		const tokens = access.submission === "token" ? await Promise.all(opened.map(({ id }) => ask(`/v1/collections/${id}/tokens`, { count }))) : []
-		finished(opened, tokens.map((list) => list.tokens))
-		opened = []
+		const { questions: created, tokens } = await ask("/v1/surveys", { questions: bodies, ...(access.submission === "token" && { tokens: count }) })
+		finished(created.map((/** @type {any} */ { collection, guess, chance }) => ({ ...collection, guess, chance })), tokens)
 	} catch (error) {
+		const isDoubtful = error instanceof ApiError && DOUBTFUL.includes(error.reason)
 		fault.hidden = false
-		fault.textContent = `${errorMessage(error)}${opened.length ? ` (${t("{number} of {all} questions are already open. Try again to open the others.", { number: opened.length, all: survey.questions.length })})` : ""}`
+		fault.textContent = `${errorMessage(error)}${isDoubtful ? ` ${t("Look in “My surveys” before you try again: the survey may be open all the same.")}` : ""}`
 		fault.scrollIntoView({ block: "center" })
 	}
 	create.disabled = false

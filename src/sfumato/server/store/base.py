@@ -132,9 +132,13 @@ class Store(ABC):
 
     @contextmanager
     def _transaction(self) -> Iterator[Execute]:
-        """Run a block in a transaction, which is rolled back if the block fails."""
+        """Run a block in a transaction, which is rolled back if the block fails; a nested block is a part of it."""
         with self._connected() as execute:
+            if getattr(self._local, "writes", False):
+                yield execute
+                return
             execute(self.begin)
+            self._local.writes = True
             try:
                 yield execute
                 execute("COMMIT")
@@ -144,6 +148,8 @@ class Store(ABC):
                 except Exception:
                     self.close()  # rolls back as well
                 raise
+            finally:
+                self._local.writes = False
 
     @contextmanager
     def reading(self) -> Iterator[Execute]:
