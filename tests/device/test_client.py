@@ -17,10 +17,11 @@ import sfumato as sf
 from sfumato.cli import main
 from sfumato.collecting.files import write_reports
 from sfumato.device.client import Client
-from sfumato.device.transport import CollectorRefused, CollectorUnreachable, Transport
+from sfumato.device.transport import LOCAL_NETWORK, CollectorRefused, CollectorUnreachable, Transport
 from sfumato.errors import InvalidInput, PolicyViolated
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from support import ROOT
 from support.collectors import DISEASES, POLICY, Served, free_port, served
 
 pytestmark = pytest.mark.component
@@ -344,17 +345,51 @@ def test_a_url_of_no_collector_is_refused(url: str) -> None:
         Client(url)
 
 
+LOCAL = [
+    "collector",
+    "sfumato.local",
+    "a.home.arpa",
+    "192.168.1.9",
+    "172.31.0.1",
+    "169.254.0.1",
+    "[fe80::1]",
+    "[fd00::1]",
+]
+PUBLIC = ["collect.example", "ai", "xn--p1ai", "8.8.8.8", "172.32.0.1", "[2001:db8::1]", "localhost.example", "0.0.0.0"]
+
+
+@pytest.mark.parametrize("host", [*LOCAL, *PUBLIC])
+def test_plain_http_leads_to_this_machine_or_after_consent_to_a_local_network(host: str) -> None:
+    """The same hosts as on the survey page, which asks participants in a local network."""
+    with pytest.raises(InvalidInput, match="url must begin with https:// or lead to this machine") as refused:
+        Client(f"http://{host}:8000")
+    assert ("plain_http=True" in str(refused.value)) == (host in LOCAL)
+    with pytest.raises(InvalidInput) if host in PUBLIC else contextlib.nullcontext():
+        Client(f"http://{host}:8000", plain_http=True)
+    Client(f"https://{host}")
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.1.2.3", "[::1]"])
+def test_plain_http_to_this_machine_is_possible(host: str) -> None:
+    Client(f"http://{host}:8000")
+
+
+def test_the_survey_page_has_the_same_rule_for_local_networks() -> None:
+    page = (ROOT / "src" / "sfumato" / "server" / "pages" / "survey.js").read_text(encoding="utf-8")
+    assert f"/{LOCAL_NETWORK.pattern}/i.test(host)" in page
+
+
 @pytest.mark.parametrize("token", ["sfk_secret\n", "sfk secret", "sfk_sécret", ""])
 def test_a_token_that_no_header_can_hold_is_refused_and_not_shown(token: str) -> None:
     with pytest.raises(sf.errors.InvalidInput, match="token must have only visible ASCII") as refused:
-        Client("http://collect.example", token)
+        Client("https://collect.example", token)
     assert "cret" not in str(refused.value)
 
 
 def test_whoever_waits_waits_for_some_time() -> None:
     for timeout in (0, -1.0, float("nan")):
         with pytest.raises(sf.errors.InvalidInput, match="timeout must be more than 0"):
-            Client("http://collect.example", timeout=timeout)
+            Client("https://collect.example", timeout=timeout)
 
 
 def test_submit_sends_files_and_goes_on(collector: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

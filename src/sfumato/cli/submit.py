@@ -33,6 +33,9 @@ from sfumato.cli._show import JSON_OPTION, show_json
     show_default=True,
     help="Maximum number of attempts to send each batch.",
 )
+@click.option(
+    "--plain-http", is_flag=True, help="Allow an http URL in a local network whose members you trust.  [default: off]"
+)
 @JSON_OPTION
 def command(
     url: str,
@@ -41,6 +44,7 @@ def command(
     token: str | None,
     batch: str | None,
     attempts: int,
+    plain_http: bool,
     as_json: bool,
 ) -> None:
     """Send the reports in files to a collector, and return when the collector has counted all of them.
@@ -57,7 +61,7 @@ def command(
     from sfumato.device import Client, new_batch_name
 
     name = batch or new_batch_name()
-    with Client(url, token, attempts=attempts) as client:
+    with Client(url, token, attempts=attempts, plain_http=plain_http) as client:
         sources = [source_of(path, REPORT_SUFFIXES) for path in reports]
         note = f"sending as --batch {name}; to continue after an interruption, run the same command with this option"
         click.echo(note, err=True)

@@ -174,11 +174,14 @@ class Client:
         Maximum time to wait for one response, in seconds.
     audit_mechanisms
         Whether to audit mechanisms. Pass False only if your program audits them with :func:`sfumato.audit`.
+    plain_http
+        Whether to allow an ``http`` address in a local network, where others can then read the token and the reports
+        and change the mechanism. ``http`` to this machine is always possible, and to other hosts never.
 
     Raises
     ------
     InvalidInput
-        If the URL, the token or a limit is invalid.
+        If the URL, the token or a limit is invalid, or the URL is a plain HTTP address that is not possible.
 
     Examples
     --------
@@ -199,8 +202,9 @@ class Client:
         attempts: int = 10,
         timeout: float = 30.0,
         audit_mechanisms: bool = True,
+        plain_http: bool = False,
     ) -> None:
-        self._transport = Transport(url, token, attempts, timeout)
+        self._transport = Transport(url, token, attempts, timeout, plain_http=plain_http)
         self._audits = audit_mechanisms
         self._collections: dict[str, CollectionInfo] = {}
         #: Hashes of the mechanism and the policy of every audit that passed.

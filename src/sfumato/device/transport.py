@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import ipaddress
 import json
+import re
 import ssl
 import time
 import urllib.parse
@@ -19,6 +21,13 @@ __all__ = ["CollectorRefused", "CollectorUnreachable", "Transport"]
 #: HTTP statuses after which a retry may succeed.
 _AGAIN = (408, 429, 500, 502, 503, 504)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 10.0
+#: Hosts in a local network: private addresses, and names that only such a network knows. The survey page has the same
+#: rule, and refuses or asks for the same hosts.
+LOCAL_NETWORK = re.compile(
+    r"^(10|192\.168|169\.254|172\.(1[6-9]|2\d|3[01]))\.[\d.]+$|^\[(f[cd]|fe[89ab])"
+    r"|^(?!..$|xn--)[^.:[]+$|\.(local|lan|internal|home\.arpa)$",
+    re.IGNORECASE,
+)
 
 
 class _Failed(SfumatoError):
@@ -83,9 +92,18 @@ class Transport:
     """A persistent connection that reconnects when it is lost. Use it from one thread."""
 
     def __init__(
-        self, url: str, token: str | None, attempts: int, timeout: float, sleep: Callable[[float], None] = time.sleep
+        self,
+        url: str,
+        token: str | None,
+        attempts: int,
+        timeout: float,
+        sleep: Callable[[float], None] = time.sleep,
+        *,
+        plain_http: bool = False,
     ) -> None:
         self._secure, self._host, self._port, self._base = _address(url)
+        if not self._secure and not _is_this_machine(self._host):
+            _check_plain_http(self._host, url, agreed=plain_http)
         if token is not None and not _fits_a_line(token):
             got = Description("other characters")  # the token is a secret
             raise InvalidInput("Client", "token", "have only visible ASCII characters", got)
@@ -203,6 +221,24 @@ def _address(url: str) -> tuple[bool, str, int | None, str]:
         if parts.scheme in ("http", "https") and host and plain:
             return parts.scheme == "https", host, parts.port, path
     raise InvalidInput("Client", "url", "be an address such as https://collect.example", url)
+
+
+def _is_this_machine(host: str) -> bool:
+    """Return whether a host is this machine, to which no network is in between."""
+    with contextlib.suppress(ValueError):  # a name
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
+
+
+def _check_plain_http(host: str, url: str, *, agreed: bool) -> None:
+    """Raise InvalidInput unless the host is in a local network, and the caller agreed to plain HTTP there."""
+    is_local = LOCAL_NETWORK.search(f"[{host}]" if ":" in host else host) is not None
+    if not (is_local and agreed):
+        risk = "Others in the network can read the token and the reports, and change the mechanism."
+        step = "Use https"
+        if is_local:
+            step += ", or pass plain_http=True (--plain-http) if you trust everyone in this local network"
+        raise InvalidInput("Client", "url", "begin with https:// or lead to this machine", url, hint=f"{risk} {step}.")
 
 
 def _fits_a_line(word: str) -> bool:
