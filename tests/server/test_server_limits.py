@@ -533,7 +533,14 @@ def test_an_open_collection_takes_few_reports_per_request_address_and_day(tmp_pa
         assert send(20, "small-batch-3", "198.51.100.1").status == 200  # a repeated batch uses nothing either
         assert send(30, "small-batch-4", "198.51.100.1").status == 200
         assert collector.aggregate(name).n == 250
+        assert send(1, "small-batch-5", "198.51.100.1").reason == "rate"
+        again = send(100, "small-batch-0", "198.51.100.1")  # a batch that was counted gets its receipt at any time
+        assert (again.status, again.json) == (200, {"batch": "small-batch-0", "reports": 100})
+        assert send(99, "small-batch-0", "198.51.100.1").reason == "conflict"
+        assert send(100, "small-batch-0", "203.0.113.8").status == 200
         assert [send(100, f"from-elsewhere-{i}", "203.0.113.7").reason for i in range(2)] == [None, "rate"]
+        assert send(100, "small-batch-1", "203.0.113.9").status == 200  # also if the collection has no room for it
+        assert collector.aggregate(name).n == 350
         closed, other, key = collector.create(mechanism="rr", submission="key")
         assert collector.send(closed, other, forged[:10_000], "many-with-a-key", key).status == 200
 

@@ -107,6 +107,7 @@ async def _take_reports(collector: Collector, request: Request, headers: RawHead
         raise ApiError("too-large", f"an open collection accepts at most {limit} reports per request; send fewer")
     name = batch.encode()
     now, waves = collector.now(), collection.metadata.waves
+    exhausted = _use_budgets(collector, collection, address, len(reports)) if is_open else None
     submission = Submission(
         collection.id,
         collection.mechanism,
@@ -121,22 +122,25 @@ async def _take_reports(collector: Collector, request: Request, headers: RawHead
         wave,
         waves is not None and wave is not None and not waves.accepts(wave, now),
         closed=collection.metadata.state_at("open", now) != "open",
+        exhausted=exhausted is not None,
         release_every=collection.metadata.release_every,
     )
     del payload  # keep only the reports in memory while the submission waits
-    if is_open:
-        _use_budgets(collector, collection, address, len(reports))
+    uses_budgets = is_open and exhausted is None
     try:
         result = await collector.writer.submit(submission)
     except Exception:  # not if the request is cancelled, because its reports are counted all the same
-        if is_open:
+        if uses_budgets:
             _return_budgets(collector, collection, address, len(reports))
         raise
-    if is_open and result.outcome != "accepted":
+    if uses_budgets and result.outcome != "accepted":
         _return_budgets(collector, collection, address, len(reports))
     if result.outcome not in ("accepted", "repeated"):
-        is_late = result.outcome == "not-open" and submission.late
-        rejection = ApiError(result.outcome, _LATE if is_late else _MESSAGES[result.outcome])
+        if result.outcome == "rate" and exhausted is not None:
+            rejection = exhausted
+        else:
+            is_late = result.outcome == "not-open" and submission.late
+            rejection = ApiError(result.outcome, _LATE if is_late else _MESSAGES[result.outcome])
         rejection.batch = batch
         raise rejection
     return JsonResponse(_ENCODER.encode(Receipt(batch, result.reports)))
@@ -169,15 +173,22 @@ def _digest(payload: bytes, name: bytes, wave: int | None) -> bytes:
     return hashlib.blake2b(stated, key=name, digest_size=DIGEST_BYTES).digest()
 
 
-def _use_budgets(collector: Collector, collection: Collection, address: bytes, reports: int) -> None:
-    """Use the budgets of an open collection; raise ApiError if too many reports came today, from here or in all."""
+def _use_budgets(collector: Collector, collection: Collection, address: bytes, reports: int) -> ApiError | None:
+    """Use the budgets of an open collection; return the error if too many reports came today, from here or in all.
+
+    It is not raised yet, because only the transaction knows whether the batch was counted before.
+    """
     now = collector.now()
-    collector.open_per_address.use(address, reports, now)
+    try:
+        collector.open_per_address.use(address, reports, now)
+    except ApiError as error:
+        return error
     try:
         collector.open_per_collection.use(collection.id, reports, now)
-    except ApiError:
+    except ApiError as error:
         collector.open_per_address.give_back(address, reports)
-        raise
+        return error
+    return None
 
 
 def _return_budgets(collector: Collector, collection: Collection, address: bytes, reports: int) -> None:

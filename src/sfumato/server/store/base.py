@@ -646,6 +646,8 @@ def _decide(
         )
     if state != "open" or submission.late or submission.closed:
         return SubmissionResult("not-open")
+    if submission.exhausted:
+        return SubmissionResult("rate")
     if spent:
         return SubmissionResult("token-spent")
     return SubmissionResult("accepted", len(submission.reports))

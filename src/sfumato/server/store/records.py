@@ -50,7 +50,7 @@ FOLLOWING_STATES: dict[State, tuple[State, ...]] = {
     "archived": ("archived",),
 }
 #: Outcome of a submission: counted now, counted before, or the reason of its rejection.
-Outcome = Literal["accepted", "repeated", "conflict", "not-found", "not-open", "token-unknown", "token-spent"]
+Outcome = Literal["accepted", "repeated", "conflict", "not-found", "not-open", "rate", "token-unknown", "token-spent"]
 
 
 Title = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -199,6 +199,8 @@ class Submission(NamedTuple):
     late: bool = False
     #: Whether the dates of the collection exclude new reports; a batch that was counted before gets its receipt.
     closed: bool = False
+    #: Whether too many reports came today; a batch that was counted before gets its receipt.
+    exhausted: bool = False
     #: Number of reports that are released together, if the collection does not show each report at once.
     release_every: int | None = None
 
