@@ -14,7 +14,7 @@ import ssl
 import subprocess
 import tomllib
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -138,6 +138,31 @@ def test_the_image_installs_extras_that_exist_and_probes_a_path_that_exists() ->
     (stated,) = re.findall(r"'\.\[(.*?)\]'", read("Dockerfile"))
     assert set(stated.split(",")) <= set(extras)
     assert "/readyz" in read("Dockerfile")
+
+
+def test_the_image_is_built_from_the_files_of_the_package_alone() -> None:
+    patterns = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and line[0] != "#"]
+
+    def is_sent(path: str) -> bool:
+        """Whether Docker sends a file to the build: the last pattern decides that matches it or a folder around it."""
+        names, sent = [path, *map(str, PurePosixPath(path).parents)][:-1], True
+        for pattern in patterns:
+            regex = re.escape(pattern.removeprefix("!")).replace(r"\*\*/", "(.*/)?").replace(r"\*", "[^/]*")
+            if any(re.fullmatch(regex, name) for name in names):
+                sent = pattern.startswith("!")
+        return sent
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    needed = ["pyproject.toml", project["project"]["readme"], *project["project"]["license-files"]]
+    for path in (*needed, *project["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"]):
+        assert is_sent(path), path
+    assert is_sent("src/sfumato/server/store/base.py")
+    secrets = [entry["file"].removeprefix("./") for entry in yaml.safe_load(read("compose.yaml"))["secrets"].values()]
+    others = ["collect.db", "collect.db-wal", ".env", ".git/config", "clients/secret", "src/sfumato/__pycache__/a.pyc"]
+    for path in (*(f"deploy/{secret}" for secret in secrets), *others):
+        assert not is_sent(path), path
+    folders = {f"/deploy/{PurePosixPath(secret).parent}/" for secret in secrets}
+    assert folders <= set((ROOT / ".gitignore").read_text().splitlines())
 
 
 def test_alerts_and_dashboard_use_metrics_that_exist() -> None:
