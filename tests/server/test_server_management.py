@@ -198,6 +198,77 @@ def test_tokens_of_owners_and_readers_expire_and_are_revoked(collector: Served) 
     assert collector.ask("GET", "/v1/mine", token=new_author(collector, days=-1)).reason == "unauthorized"
 
 
+def granted(collector: Served, name: str, token: str, role: str = "owner", days: int | None = None) -> tuple[str, Any]:
+    """A new token with a role that another token grants, and its row."""
+    created = collector.ask("POST", f"/v1/collections/{name}/roles", {"role": role, "days": days}, token)
+    assert created.status == 201, created.body
+    return created.json["token"], created.json["grant"]
+
+
+def test_roles_expire_no_later_than_that_of_their_grantor(collector: Served) -> None:
+    mine = new_author(collector, days=1)
+    name = create(collector, mine)
+    expires = collector.ask("GET", "/v1/mine", token=mine).json["expires"]
+    owner, row = granted(collector, name, mine)
+    assert row["expires"] == expires
+    assert row["granted_by"] == token_hash(mine).hex()[:8]
+    _, row = granted(collector, name, owner, "reader", days=7)
+    assert (row["expires"], row["granted_by"]) == (expires, token_hash(owner).hex()[:8])
+    _, row = granted(collector, name, collector.admin)
+    assert row["expires"] is None
+    copy = collector.ask("POST", f"/v1/collections/{name}/copies", {}, owner).json["collection"]["id"]
+    roles = collector.ask("GET", f"/v1/collections/{copy}/roles", token=owner).json["roles"]
+    assert {row["expires"] for row in roles} == {expires}
+
+
+@pytest.mark.parametrize("revoked", ["author", "owner"])
+def test_revoking_a_role_ends_those_that_it_granted(collector: Served, revoked: str) -> None:
+    """Also on copies, and after the collection for which a token was created was deleted."""
+    mine = new_author(collector)
+    name, other = create(collector, mine), create(collector, mine)
+    first, row = granted(collector, name, mine)
+    second, _ = granted(collector, name, first)
+    reader, _ = granted(collector, name, second, "reader")
+    elsewhere, _ = granted(collector, other, mine)
+    independent, _ = granted(collector, name, collector.admin)
+    copy = collector.ask("POST", f"/v1/collections/{name}/copies", {}, second).json["collection"]["id"]
+
+    def roles_left(name: str) -> int:
+        return len(collector.as_admin("GET", f"/v1/collections/{name}/roles").json["roles"])
+
+    assert [roles_left(one) for one in (name, other, copy)] == [5, 2, 3]
+    path = f"/v1/collections/{name}"
+    origin = {"fingerprint": row["fingerprint"]}
+    assert collector.ask("POST", f"{path}/roles/revoke", origin, second).reason == "conflict"
+    assert roles_left(name) == 5
+    if revoked == "owner":
+        assert collector.ask("POST", f"{path}/roles/revoke", origin, mine).json["revoked"]
+        assert collector.ask("POST", f"/v1/collections/{copy}/roles/revoke", origin, mine).json["revoked"]
+        assert [roles_left(one) for one in (name, other, copy)] == [2, 2, 1]
+        assert collector.ask("GET", f"{path}/log", token=independent).status == 200
+    else:
+        collector.ask("PATCH", path, {"state": "closed"}, mine)
+        assert collector.ask("DELETE", path, token=mine).json["deleted"]
+        store = open_store(collector.store_url)
+        assert management.revoke_grant(store, token_hash(mine), management.ANY)
+        store.close()
+        assert [roles_left(one) for one in (other, copy)] == [0, 0]
+        assert collector.ask("GET", f"/v1/collections/{other}/log", token=elsewhere).reason == "unauthorized"
+    for token in (first, second, reader):
+        assert collector.ask("GET", "/v1/mine", token=token).reason == "unauthorized"
+
+
+def test_a_role_whose_grantor_is_revoked_meanwhile_is_not_created(collector: Served) -> None:
+    mine = new_author(collector)
+    name = create(collector, mine)
+    store = open_store(collector.store_url)
+    grant = management.Grant(b"new", name, "owner", "", int(time.time()), None, token_hash(mine))
+    management.revoke_grant(store, token_hash(mine), management.ANY)
+    assert management.pass_on_role(store, grant) is None
+    assert management.grants(store, name) == []
+    store.close()
+
+
 def test_the_wording_is_fixed_once_a_collection_has_opened(collector: Served) -> None:
     mine = new_author(collector)
     name = create(collector, mine)

@@ -34,6 +34,7 @@ from sfumato.server.store.management import (
     Grant,
     Role,
     add_grant,
+    copy_role,
     expiry_of,
     grant_of,
     record_change,
@@ -198,9 +199,11 @@ async def create_collection(collector: Collector, request: Request) -> JsonRespo
     return await create_from(collector, request, hashed, await _body(collector, request, _NEW))
 
 
-async def create_from(collector: Collector, request: Request, hashed: bytes, body: NewCollection) -> JsonResponse:
-    """Open a collection; an author becomes its owner."""
-    survey = await _open(collector, request, hashed, [await _designed(collector, body)])
+async def create_from(
+    collector: Collector, request: Request, hashed: bytes, body: NewCollection, source: str | None = None
+) -> JsonResponse:
+    """Open a collection, which may be a copy; an author, or the token that owns the source, becomes its owner."""
+    survey = await _open(collector, request, hashed, [await _designed(collector, body)], source=source)
     return json_response(survey.questions[0], 201)
 
 
@@ -276,7 +279,12 @@ async def _designed(collector: Collector, body: NewCollection) -> _Designed:
 
 
 async def _open(
-    collector: Collector, request: Request, hashed: bytes, questions: Sequence[_Designed], count: int | None = None
+    collector: Collector,
+    request: Request,
+    hashed: bytes,
+    questions: Sequence[_Designed],
+    count: int | None = None,
+    source: str | None = None,
 ) -> CreatedSurvey:
     """Open collections in one transaction, with ``count`` one-time tokens for each; an author becomes their owner."""
     metadata = [one.metadata for one in questions]
@@ -290,7 +298,9 @@ async def _open(
         with store.transaction():
             for record, about, _, _ in questions:
                 store.add_collection(record)
-                if not is_admin_token:
+                if source is not None:
+                    copy_role(store, hashed, source, record.id)
+                elif not is_admin_token:
                     expires = expiry_of(store, hashed)
                     add_grant(store, Grant(hashed, record.id, "owner", "author", record.created, expires))
                 proof = msgspec.json.decode(record.certificate)

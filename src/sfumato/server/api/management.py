@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 from starlette.requests import Request
 
@@ -43,6 +41,7 @@ from sfumato.server.api.tokens import OWNER, READER, fingerprint, new_token, tok
 from sfumato.server.http.bodies import read_json
 from sfumato.server.http.responses import ApiError, JsonResponse
 from sfumato.server.store import management as stored
+from sfumato.server.store.base import Store
 from sfumato.server.store.management import ANY, LEAST_UNDONE, Grant
 from sfumato.server.store.records import METADATA
 
@@ -119,30 +118,36 @@ async def give_roles(collector: Collector, request: Request) -> JsonResponse:
 
 def _row(grant: Grant) -> GrantRow:
     """Return a role for a response, without the hash of its token."""
-    return GrantRow(fingerprint(grant.token_hash), grant.role, grant.name, grant.created, grant.expires)
+    granted_by = None if grant.granted_by is None else fingerprint(grant.granted_by)
+    return GrantRow(fingerprint(grant.token_hash), grant.role, grant.name, grant.created, grant.expires, granted_by)
 
 
 async def grant_role(collector: Collector, request: Request) -> JsonResponse:
     """Create a token with a role on a collection."""
     name, who = await owner_of(collector, request)
+    hashed = await require_token(request)
     body = await read_json(request, _GRANT, collector.settings.max_bytes, collector.timeouts)
     now = int(collector.now())
     token = new_token(OWNER if body.role == "owner" else READER)
     expires = None if body.days is None else now + body.days * _DAY
-    grant = Grant(token_hash(token), name, body.role, body.name, now, expires)
-    change = log_entry(collector, who, "grant", role=body.role, fingerprint=fingerprint(grant.token_hash))
+    proposal = Grant(token_hash(token), name, body.role, body.name, now, expires, hashed)
+    change = log_entry(collector, who, "grant", role=body.role, fingerprint=fingerprint(proposal.token_hash))
 
-    def write(store: Any) -> None:
-        stored.add_grant(store, grant)
-        stored.record_change(store, name, change)
+    def write(store: Store) -> Grant:
+        with store.transaction():
+            grant = stored.pass_on_role(store, proposal)
+            if grant is None:
+                raise ApiError("unauthorized", "the role of this token has ended; ask an owner for another token")
+            stored.record_change(store, name, change)
+        return grant
 
-    await collector.writer.run(write)
-    return json_response(GrantResponse(token, _row(grant)), 201)
+    return json_response(GrantResponse(token, _row(await collector.writer.run(write))), 201)
 
 
 async def revoke_role(collector: Collector, request: Request) -> JsonResponse:
-    """Revoke the role of a token on a collection."""
+    """Revoke the role of a token on a collection, with the roles that it granted."""
     name, who = await owner_of(collector, request)
+    hashed = await require_token(request)
     body = await read_json(request, _REVOKE, collector.settings.max_bytes, collector.timeouts)
     rows = await collector.readers.run(stored.grants, collector.store, name)
     matching = [grant for grant in rows if fingerprint(grant.token_hash) == body.fingerprint]
@@ -150,9 +155,13 @@ async def revoke_role(collector: Collector, request: Request) -> JsonResponse:
         raise ApiError("invalid", "fingerprint must be that of one token with a role on this collection")
     change = log_entry(collector, who, "revoke", fingerprint=body.fingerprint)
 
-    def write(store: Any) -> bool:
-        revoked = stored.revoke_grant(store, matching[0].token_hash, name)
-        stored.record_change(store, name, change)
+    def write(store: Store) -> bool:
+        with store.transaction():
+            revoked = stored.revoke_grant(store, matching[0].token_hash, name)
+            if not (store.is_admin(hashed) or who == body.fingerprint or stored.grant_of(store, hashed, name, 0)):
+                message = "your role comes from that token and would end with it; ask an administrator to revoke it"
+                raise ApiError("conflict", message)
+            stored.record_change(store, name, change)
         return revoked
 
     return json_response(Revoked(body.fingerprint, await collector.writer.run(write)))
@@ -227,7 +236,7 @@ async def copy_collection(collector: Collector, request: Request) -> JsonRespons
         presentation=collection.presentation,
         waves=None if metadata.waves is None else NewWaves(metadata.waves.count, metadata.waves.days),
     )
-    return await create_from(collector, request, await require_token(request), new)
+    return await create_from(collector, request, await require_token(request), new, name)
 
 
 async def delete_collection(collector: Collector, request: Request) -> JsonResponse:

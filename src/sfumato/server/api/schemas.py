@@ -346,13 +346,14 @@ class NewGrant(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GrantRow(Struct, frozen=True):
-    """The role of a token, which is named by its fingerprint."""
+    """The role of a token, which is named by its fingerprint, and the token that granted it; null for an author's."""
 
     fingerprint: str
     role: str
     name: str
     created: int
     expires: int | None
+    granted_by: str | None
 
 
 class GrantRows(Struct, frozen=True):

@@ -8,7 +8,8 @@ owner   everything about one collection, except its policy, question and mechani
 reader  read the results of one collection, also if they are not public
 ======  =============================================================================================================
 
-An administrator has all rights. The log records who changed what and when; it contains nothing about participants.
+An administrator has all rights. A role ends at the latest with the role of the token that granted it. The log records
+who changed what and when; it contains nothing about participants.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ __all__ = [
     "Role",
     "add_grant",
     "changes",
+    "copy_role",
     "counts_and_days",
     "delete_collection",
     "expiry_of",
@@ -39,6 +41,7 @@ __all__ = [
     "grants",
     "issued_tokens",
     "owned",
+    "pass_on_role",
     "record_change",
     "reports_by_day",
     "revoke_grant",
@@ -55,7 +58,10 @@ _MOST_ENTRIES = 1000
 
 
 class Grant(NamedTuple):
-    """A token's role on a collection, with the hash of the token; ``expires`` is a Unix time or None."""
+    """A token's role on a collection, with the hash of the token; ``expires`` is a Unix time or None.
+
+    ``granted_by`` is the hash of the token that granted the role; None for an author's roles.
+    """
 
     token_hash: bytes
     collection: str
@@ -63,6 +69,7 @@ class Grant(NamedTuple):
     name: str
     created: int
     expires: int | None
+    granted_by: bytes | None = None
 
 
 class Change(NamedTuple):
@@ -108,11 +115,38 @@ def add_grant(store: Store, grant: Grant) -> None:
         execute(
             _mark(
                 store,
-                "INSERT INTO roles VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (token_hash, collection) DO UPDATE SET "
+                "INSERT INTO roles VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (token_hash, collection) DO UPDATE SET "
                 "role = excluded.role, name = excluded.name, created = excluded.created, expires = excluded.expires",
             ),
             tuple(grant),
         )
+
+
+def pass_on_role(store: Store, grant: Grant) -> Grant | None:
+    """Add a role that expires no later than that of its grantor; return it, or None if the grantor has lost its own."""
+    assert grant.granted_by is not None
+    with store.transaction() as execute:
+        store.hold_tables(execute)  # so that no concurrent revocation misses the new role
+        if not store.is_admin(grant.granted_by):
+            grantor = grant_of(store, grant.granted_by, grant.collection, grant.created)
+            if grantor is None:
+                return None
+            ends = [time for time in (grant.expires, grantor.expires) if time is not None]
+            grant = grant._replace(expires=min(ends, default=None))
+        add_grant(store, grant)
+    return grant
+
+
+def copy_role(store: Store, token_hash: bytes, source: str, copy: str) -> None:
+    """Give a token its role on a collection also on a copy, and the tokens that it comes from theirs."""
+    statement = (
+        "WITH RECURSIVE chain AS (SELECT * FROM roles WHERE token_hash = ? AND collection = ? UNION SELECT roles.* "
+        "FROM roles JOIN chain ON roles.token_hash = chain.granted_by AND roles.collection = chain.collection) "
+        "INSERT INTO roles SELECT token_hash, ?, role, name, created, expires, granted_by FROM chain"
+    )
+    with store.transaction() as execute:
+        store.hold_tables(execute)
+        execute(_mark(store, statement), (token_hash, source, copy))
 
 
 def grant_of(store: Store, token_hash: bytes, collection: str, now: int) -> Grant | None:
@@ -121,12 +155,11 @@ def grant_of(store: Store, token_hash: bytes, collection: str, now: int) -> Gran
         row = execute(
             _mark(
                 store,
-                "SELECT token_hash, collection, role, name, created, expires FROM roles "
-                "WHERE token_hash = ? AND collection = ? AND (expires IS NULL OR expires > ?)",
+                "SELECT * FROM roles WHERE token_hash = ? AND collection = ? AND (expires IS NULL OR expires > ?)",
             ),
             (token_hash, collection, now),
         ).fetchone()
-    return None if row is None else Grant(bytes(row[0]), *row[1:])
+    return None if row is None else Grant(*row)
 
 
 def grants(store: Store, collection: str) -> list[Grant]:
@@ -135,26 +168,29 @@ def grants(store: Store, collection: str) -> list[Grant]:
         rows = execute(
             _mark(
                 store,
-                "SELECT token_hash, collection, role, name, created, expires FROM roles WHERE collection = ? "
-                "ORDER BY created, token_hash",
+                "SELECT * FROM roles WHERE collection = ? ORDER BY created, token_hash",
             ),
             (collection,),
         ).fetchall()
-    return [Grant(bytes(row[0]), *row[1:]) for row in rows]
+    return [Grant(*row) for row in rows]
 
 
 def revoke_grant(store: Store, token_hash: bytes, collection: str) -> bool:
     """Revoke the role of a token on a collection, or with ANY all its roles; return whether it had one.
 
-    A token of an author is also the owner of the collections that the author opened.
+    A token of an author is also the owner of the collections that the author opened. With a role end the roles that its
+    token granted on that collection, and so on.
     """
+    its_roles = "token_hash = ?" if collection == ANY else "token_hash = ? AND collection = ?"
+    statement = (
+        f"WITH RECURSIVE ended AS (SELECT token_hash, collection FROM roles WHERE {its_roles} UNION "
+        "SELECT roles.token_hash, roles.collection FROM roles JOIN ended "
+        "ON granted_by = ended.token_hash AND roles.collection = ended.collection) "
+        "DELETE FROM roles WHERE (token_hash, collection) IN (SELECT token_hash, collection FROM ended)"
+    )
     with store.transaction() as execute:
-        if collection == ANY:
-            removed = execute(_mark(store, "DELETE FROM roles WHERE token_hash = ?"), (token_hash,))
-        else:
-            removed = execute(
-                _mark(store, "DELETE FROM roles WHERE token_hash = ? AND collection = ?"), (token_hash, collection)
-            )
+        store.hold_tables(execute)
+        removed = execute(_mark(store, statement), (token_hash,) if collection == ANY else (token_hash, collection))
     return bool(removed.rowcount)
 
 

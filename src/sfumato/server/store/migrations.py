@@ -131,6 +131,7 @@ MIGRATIONS: tuple[Migration, ...] = (
             WHERE {find}(about, ',"presentation":') > 0""",
         ),
     ),
+    Migration("grantors", ("ALTER TABLE roles ADD COLUMN granted_by {bytes}",)),
 )
 
 #: The table that records the steps, which the first step expects.

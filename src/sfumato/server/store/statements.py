@@ -17,7 +17,7 @@ raw          stored reports as binary batches, by day of arrival; the reports of
 tokens       hashes of one-time tokens; the report that a token was spent on is not recorded
 admins       hashes of admin tokens
 identity     one row: a random id of the store, and the last day on which old reports were deleted
-roles        hashes of tokens of authors, owners and readers, with their collection and expiry (``management``)
+roles        hashes of tokens of authors, owners and readers, with their collection, expiry and grantor (``management``)
 changes      the log: who changed what and when; nothing about participants
 migrations   the steps that the store has run, with their digests
 ===========  =======================================================================================================
