@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
+import itertools
+import json
+import re
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +16,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.collecting.batch import encode_batch
+from sfumato.server.api.operations import OPERATIONS
 from sfumato.server.store import open_store
 from support.collectors import BATCH_TYPE, Served, served, until
 
@@ -76,15 +82,15 @@ def test_results_advance_by_whole_groups(store_url: str, monkeypatch: pytest.Mon
             sent.append(number % 5)
             assert collector.send(name, mechanism, [number % 5], f"arrival-{number}").status == 200
 
-        views: dict[str, list[Any]] = {path: [] for path in PATHS}
+        views: dict[str, list[Any]] = {path: [] for path in (*PATHS, "/v1/mine")}
         for number in range(-1, ARRIVALS):
             if number >= 0:
                 send(number)
-            for path in PATHS:
+            for path in views:
                 response = collector.as_admin("GET", path.format(name=name))  # for admins too
                 assert response.status == 200
                 views[path].append(response.body)
-        assert {path: steps(view) for path, view in views.items()} == {path: [12, 24] for path in PATHS}
+        assert {path: steps(view) for path, view in views.items()} == dict.fromkeys(views, [12, 24])
         assert collector.aggregate(name) == sf.aggregate(mechanism, sent[:24])
         # A batch with more reports than a group is released with all that waited.
         assert collector.send(name, mechanism, [2] * 40, "a-large-batch").status == 200
@@ -99,11 +105,111 @@ def test_results_advance_by_whole_groups(store_url: str, monkeypatch: pytest.Mon
     store.close_all()
 
 
+POLICY = sf.Uniform(sf.Domain.range(5), 1).to_dict()
+#: Bodies of all requests that change something, except reports; a deletion is last, because nothing can follow it.
+BODIES: dict[str, Any] = {
+    "POST /v1/check": {"policy": POLICY},
+    "POST /v1/plan": {"policy": POLICY, "n": 100},
+    "POST /v1/collections": {"title": "t", "policy": POLICY, "mechanism": "rr"},
+    "POST /v1/surveys": {"questions": [{"title": "t", "policy": POLICY, "mechanism": "rr"}], "tokens": 1},
+    "PATCH /v1/collections/{id}": {"state": "closed"},
+    "POST /v1/collections/{id}/copies": {},
+    "POST /v1/collections/{id}/tokens": {"count": 1},
+    "POST /v1/collections/{id}/key": {},
+    "POST /v1/collections/{id}/roles": {"role": "reader"},
+    "POST /v1/collections/{id}/roles/revoke": {"fingerprint": "00000000"},
+    "POST /v1/collections/{id}/undo": {"day": "2023-11-14"},
+    "DELETE /v1/collections/{id}": None,
+}
+#: Parameters of all other requests, each tried alone. OTHER stands for the id of another collection.
+PARAMETERS: dict[str, tuple[str, ...]] = {
+    "method": ("simplex", "mle"), "level": ("0.9",), "question": ("mean",), "wave": ("0",), "without": ("2023-11-14",),
+    "against": ("pairs",), "with": ("OTHER",), "after": ("1",),
+}  # fmt: skip
+
+
+def view(collector: Served, request: str, name: str, other: str, token: str | None, accept: str = "*/*") -> Any:
+    """Return the numbers of a response in JSON, or the whole body; of a stream, the first event."""
+    method, path = request.replace("{id}", name).replace("{name}", "studio.js").replace("OTHER", other).split(" ")
+    if "/live?" in path:
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", collector.port, timeout=60)) as connection:
+            connection.request("GET", path, headers={} if token is None else {"Authorization": f"Bearer {token}"})
+            response = connection.getresponse()
+            status, kind, body = response.status, None, response.readline() + response.readline()
+    else:
+        answer = collector.ask(method, path, BODIES.get(request), token, {"Accept": accept})
+        status, kind, body = answer.status, answer.headers.get("content-type"), answer.body
+    is_result = status < 400 and kind == "application/json"
+    return status, numbers(json.loads(body)) if is_result else re.sub(rb"[a-z2-7]{16}", b"ID", body)  # ids are random
+
+
+def numbers(document: Any, place: str = "") -> list[tuple[str, float | None]]:
+    """Return the numbers of a document, with their places."""
+    if isinstance(document, dict | list):
+        items = document.items() if isinstance(document, dict) else enumerate(document)
+        return [found for key, value in items for found in numbers(value, f"{place}/{key}")]
+    return [] if isinstance(document, str) else [(place, document)]
+
+
+def everything(collector: Served, name: str, other: str, tokens: list[str | None]) -> dict[Any, Any]:
+    """Return the views of all requests that the application answers, with all tokens."""
+    assert collector.app is not None
+    described = {f"{one.method} {one.path}": one for one in OPERATIONS}
+    known = {f"{method} {route.path}" for route in collector.app._routes._routes.values() for method in route.handlers}
+    assert known >= {*described, *BODIES}
+    # Metrics show the number of reports at once, as documented; a proxy blocks them. Reports are what arrives.
+    known -= {"GET /metrics", "POST /v1/collections/{id}/reports"}
+    reads = sorted(request for request in known if request.startswith("GET "))
+    assert {request for request in known if request.split(" ")[0] not in ("GET", "HEAD", "OPTIONS")} == set(BODIES)
+    views = {}
+    for request, token in itertools.product(reads, tokens):
+        operation = described.get(request)
+        always = "?with=OTHER&" if request.endswith("/comparison") else "?"
+        stated = [] if operation is None else [each for each in operation.parameters if each.place == "query"]
+        queries = ["", *(f"{each.name}={value}" for each in stated for value in PARAMETERS[each.name])]
+        for query in queries:
+            for accept in ("application/json",) if operation is None else operation.response_types:
+                asked = f"{request}{always}{query}"
+                views[asked, accept, tokens.index(token)] = view(collector, asked, name, other, token, accept)
+    for request in BODIES:
+        views[request, "after them"] = view(collector, request, name, other, tokens[0])
+    return views
+
+
+def views_after(url: str, arrivals: int) -> dict[Any, Any]:
+    """Return all views of a collection that has released 12 reports, after further arrivals."""
+    with served(url) as collector:
+        assert collector.app is not None
+        collector.app.collector.now = lambda: 1_700_000_000.0
+        body = {"mechanism": "rr", "submission": "token", "release_every": 12}
+        policy = sf.Uniform(sf.Domain.range(5), 1)
+        other, mechanism, _ = collector.create(policy, mechanism="rr")
+        assert collector.send(other, mechanism, [1, 2, 3], "other-reports").status == 200
+        name, mechanism, _ = collector.create(policy, **body)
+        issued = collector.as_admin("POST", f"/v1/collections/{name}/tokens", {"count": 40}).json["tokens"]
+        roles = [
+            collector.as_admin("POST", f"/v1/collections/{name}/roles", {"role": role}).json["token"]
+            for role in ("owner", "reader")
+        ]
+        for number, token in enumerate(issued[: 12 + arrivals]):
+            sent = collector.send(name, mechanism, [number % 5], f"arrival-{number}", token)
+            assert sent.status == 200, sent.body
+        return everything(collector, name, other, [collector.admin, *roles, None])
+
+
+@pytest.mark.slow
+def test_no_operation_shows_a_number_before_a_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All routes of the application are asked for the same things, in stores with and without new reports."""
+    monkeypatch.setattr("sfumato.server.api.collections._FRESH_SECONDS", 0.0)
+    released, waiting, advanced = (views_after(f"sqlite:///{tmp_path}/{n}.db", n) for n in (0, 11, 12))
+    assert {request: view for request, view in waiting.items() if view != released[request]} == {}
+    changed = {str(request[0]).partition("?")[0] for request in advanced if advanced[request] != released[request]}
+    paths = (*PATHS, "/v1/mine", "/v1/collections/{name}/tokens", "/v1/collections/{name}/live")
+    assert changed >= {f"GET {path.replace('name', 'id')}" for path in paths}
+
+
 @pytest.mark.slow
 def test_live_streams_advance_by_whole_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import http.client
-    import json
-
     monkeypatch.setattr("sfumato.server.api.collections._FRESH_SECONDS", 0.0)
     with served(f"sqlite:///{tmp_path}/collect.db", live_seconds=0.01) as collector:
         name, mechanism, _ = collector.create(release_every=10)

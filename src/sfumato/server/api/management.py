@@ -43,7 +43,7 @@ from sfumato.server.http.responses import ApiError, JsonResponse
 from sfumato.server.store import management as stored
 from sfumato.server.store.base import Store
 from sfumato.server.store.management import ANY, LEAST_UNDONE, Grant
-from sfumato.server.store.records import METADATA
+from sfumato.server.store.records import METADATA, Metadata
 
 __all__ = [
     "copy_collection",
@@ -100,10 +100,15 @@ async def give_mine(collector: Collector, request: Request) -> JsonResponse:
                 closes=metadata.closes,
                 role=row.role,
                 issued=row.issued,
-                used=row.used,
+                used=_shown_use(metadata, row.progress.reports, row.issued, row.used),
             )
         )
     return json_response(Mine(role, expires, shown, rows[-1].number if len(rows) == _PAGE else None))
+
+
+def _shown_use(metadata: Metadata, reports: int, issued: int, used: int) -> int:
+    """Return the number of used tokens that may be shown: with ``release_every``, one per released report."""
+    return used if metadata.release_every is None else min(issued, reports)
 
 
 # -- roles and tokens ----------------------------------------------------------------------------------------
@@ -170,7 +175,9 @@ async def revoke_role(collector: Collector, request: Request) -> JsonResponse:
 async def give_token_use(collector: Collector, request: Request) -> JsonResponse:
     """Return how many one-time tokens a collection has, and how many were used."""
     name, _ = await owner_of(collector, request)
-    return json_response(TokenUse(*await collector.readers.run(stored.issued_tokens, collector.store, name)))
+    collection = await collector.collections.get(name)
+    issued, used = await collector.readers.run(stored.issued_tokens, collector.store, name)
+    return json_response(TokenUse(issued, _shown_use(collection.metadata, collection.progress.reports, issued, used)))
 
 
 # -- days, undo, copies, deletion ----------------------------------------------------------------------------

@@ -44,7 +44,7 @@ def new_id() -> str:
 def token_hash(token: str, wave: int | None = None) -> bytes:
     """Return the hash of a secret, which the store keeps instead of the secret.
 
-    A one-time token allows one report per wave. The hashes of its waves do not show that they belong together.
+    A one-time token allows one report per wave. Only a party with the token can compute which hashes belong together.
     """
     return hashlib.sha256((token if wave is None else f"{token}#{wave}").encode()).digest()
 

@@ -211,7 +211,7 @@ def owned(store: Store, token_hash: bytes | None, after: int, limit: int, now: i
         rows = execute(
             _mark(
                 store,
-                f"SELECT number, id, collections.created, about, state, reports, batches, {role}, "
+                f"SELECT number, id, collections.created, about, state, {store.sql.shown_numbers}, {role}, "
                 "(SELECT COUNT(*) FROM tokens WHERE tokens.collection = id), "
                 "(SELECT COUNT(*) FROM tokens WHERE tokens.collection = id AND spent <> 0) "
                 f"FROM collections JOIN progress ON progress.collection = id {join}"

@@ -129,7 +129,7 @@ class Statements:
             f"presentation FROM collections WHERE id = {mark}"
         )
         # What may be shown: with release_every, the numbers of the last release.
-        numbers = ", ".join(
+        numbers = self.shown_numbers = ", ".join(
             f"CASE WHEN release_every IS NULL THEN {name} ELSE released_{name} END" for name in ("reports", "batches")
         )
         self.progress = (
