@@ -161,7 +161,7 @@ def everything(collector: Served, name: str, other: str, tokens: list[str | None
     known -= {"GET /metrics", "POST /v1/collections/{id}/reports"}
     reads = sorted(request for request in known if request.startswith("GET "))
     assert {request for request in known if request.split(" ")[0] not in ("GET", "HEAD", "OPTIONS")} == set(BODIES)
-    views = {}
+    views: dict[Any, Any] = {}
     for request, token in itertools.product(reads, tokens):
         operation = described.get(request)
         always = "?with=OTHER&" if request.endswith("/comparison") else "?"

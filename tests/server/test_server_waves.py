@@ -278,7 +278,8 @@ def swapped(what: str) -> dict[str, Any]:
         "id": WEEKLY,
     }[what]
     changed: dict[str, Any] = {"mechanism": mechanism.spec, "mechanism_hash": mechanism.hash}
-    return changed | {"policy": {"policy": weak.to_dict()}, "id": {"id": "another1"}}.get(what, {})
+    further: dict[str, dict[str, Any]] = {"policy": {"policy": weak.to_dict()}, "id": {"id": "another1"}}
+    return changed | further.get(what, {})
 
 
 #: On the first request nothing is known with which the number of changes could be compared; the budget limits them.

@@ -699,8 +699,8 @@ class Ledger:
     def _memory_digest(self, collection: str, mechanism: MemoizedMechanism, x: int, wave: int, earlier: int) -> str:
         """Return the HMAC under which a permanent answer is stored: of the value, or of the time on a schedule."""
         every = mechanism.refresh_every
-        subject = ["value", mechanism.memory_key(x, earlier)] if every is None else ["time", wave // every]
-        return self._digest(collection, mechanism.hash, *subject)
+        kind, number = ("value", mechanism.memory_key(x, earlier)) if every is None else ("time", wave // every)
+        return self._digest(collection, mechanism.hash, kind, number)
 
     def _digest(self, *subject: str | int) -> str:
         """Return the HMAC-SHA256 of some strings and numbers under the key of the ledger."""
