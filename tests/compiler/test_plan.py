@@ -283,6 +283,17 @@ def test_short_reports_choose_other_parts() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", [sf.Uniform, lambda domain, epsilon: sf.Blocks(domain, ["all"] * 4, epsilon)])
+def test_every_mechanism_is_classical_for_a_policy_with_one_level(kind: Callable[[sf.Domain, int], Policy]) -> None:
+    """Sampled attributes have the least error; they are made for the question, and obey one ε between all values."""
+    policy = kind(sf.Domain.product(flu=["no", "yes"], hiv=["no", "yes"]), 1)
+    plan = sf.plan(policy, 1000, question="marginals:1", max_seconds=0)
+    assert plan.best.name == "sample-evenly"
+    assert all(row.classical for row in plan.rows)
+    assert plan.classical is plan.best
+    assert plan.saving == 1
+
+
 def test_the_saving_against_classical_ldp_is_what_simulations_find() -> None:
     """k = 1000 of which 50 are sensitive. The l2 errors of 40 seeded collections each: their mean has a relative
     standard error of about √(2/1000)/√40 < 1% (each sums many nearly independent squares), so 10% is far beyond 1e-6.

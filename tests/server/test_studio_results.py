@@ -409,7 +409,7 @@ def test_a_multiple_choice_goes_from_studio_to_results(people: People, collector
     page.click("text=Any of a list")
     page.fill("#values", "flu\nhiv\nlong covid")
     page.wait_for_selector("#predicted:has-text('the share of each option')")
-    page.wait_for_selector("#goal:has-text('For ± 2% you need about')")
+    page.wait_for_selector("#goal:has-text('For ± 10% you need about')")
     assert page.locator("#plan-table tbody tr").count() > 2
     page.click("text=Open the survey")
     page.wait_for_selector("text=The survey is open")

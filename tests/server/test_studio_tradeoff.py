@@ -119,6 +119,71 @@ def test_studio_shows_the_trade_off(people: People, collector: Served) -> None:
     assert page.locator("#participants input, #participants button").count() == 0
 
 
+def test_studio_compares_no_rule_with_itself(people: People, collector: Served) -> None:
+    """If every value is hidden alike, no randomizer hides more, so there is nothing to compare with."""
+    page = people(DESKTOP)
+    enter_studio(page, collector)
+    page.fill("#title", "Which of these?")
+    page.click("text=Any of a list")
+    page.fill("#values", "flu\nhiv\nlong covid")
+    page.wait_for_selector("#predicted:has-text('the share of each option')")
+    page.wait_for_selector("#level-curve svg")
+    page.click("text=Compare all randomizers")
+    rows = page.locator("#plan-table tbody tr")
+    assert rows.count() == page.locator("#plan-table tbody tr:has-text('hides every value alike')").count() > 5
+    assert page.locator("#curve path.other, #level-curve path.other").count() == 0
+    assert page.inner_text("#alike") == ""
+    page.click("text=A number")
+    page.check("input[name=one-of-learn][value=mean]")
+    page.wait_for_selector("#predicted:has-text('the mean will be known to about')")
+    assert page.locator("#curve path.other, #level-curve path.other").count() == 0
+    assert page.inner_text("#alike") == ""
+
+
+def test_studio_states_what_can_be_seen_of_many_values(people: People, collector: Served) -> None:
+    page = people(DESKTOP)
+    enter_studio(page, collector)
+    page.fill("#title", "Which of these?")
+    page.fill("#values", "\n".join(f"value {number}" for number in range(60)))
+    planned(page, 1000)
+    plan = sf.plan(sf.Uniform(sf.Domain.range(60), 1), 1000)
+    half = 1.96 * math.sqrt(plan.best.risk / 60)
+    expected = 1 / np.arange(1, 61)
+    expected /= expected.sum()
+    errors = 1.96 * np.sqrt(plan.best.mechanism.estimator.variances(expected) / 1000)
+    assert plan.best.half_l1 > 1
+    page.wait_for_selector(
+        f"#predicted:has-text('only shares above about {100 * half:.1f}% can be distinguished from 0. "
+        f"Of the shares that you expect, these are {(expected > errors).sum()} of 60.')"
+    )
+    assert f"Each single share: about ± {100 * half:.1f}%" in page.inner_text("#each-share")
+    planned(page, 10)
+    page.wait_for_selector("#predicted:has-text('nothing can be estimated')")
+    assert page.inner_text("#each-share") == ""
+
+
+def test_the_target_of_studio_fits_the_people_until_the_author_states_one(people: People, collector: Served) -> None:
+    """A share of one half has ± 3.1% from 1,000 people who hide nothing, so ± 2% is out of reach."""
+    page = people(DESKTOP)
+    enter_studio(page, collector)
+    page.fill("#title", "Do you vote?")
+    page.fill("#values", "yes\nno")
+    for number, target in ((100, "20"), (1000, "10"), (20_000, "2"), (10**6, "0.2"), (10**12, "0.1"), (3, "50")):
+        planned(page, number)
+        assert page.input_value("#target") == target
+        if number < 10**12:
+            assert 2 * 98 / math.sqrt(number) <= float(target) or target == "50"
+    planned(page, 1000)
+    page.wait_for_selector("#goal:has-text('For ± 10% you need about')")
+    page.wait_for_selector("#level-goal:has-text('gives ± 10.0% or less')")
+    page.fill("#target", "3")
+    page.wait_for_selector("#level-goal:has-text('no level up to 6 gives ± 3.0%')")
+    planned(page, 20_000)
+    page.reload()
+    page.wait_for_selector("#goal:has-text('For ± 3% you need about')")
+    assert page.input_value("#target") == "3"
+
+
 def test_hard_labels_and_large_domains_fit_a_phone_in_studio(people: People, collector: Served) -> None:
     page = people(PHONE)
     enter_studio(page, collector)

@@ -224,7 +224,10 @@ def plan(
         assert target is not None
         n = _people_for(target, one, assumed)
     is_error = isinstance(request.goal, Estimation)
-    scaled = replace(one, n=n, rows=tuple(scale(row, n, is_error=is_error) for row in one.rows))
+    rows = [scale(row, n, is_error=is_error) for row in one.rows]
+    if isinstance(structure_of(request.policy), Uniform):  # every mechanism that obeys it is classical
+        rows = [replace(row, classical=True) for row in rows]
+    scaled = replace(one, n=n, rows=tuple(rows))
     if target_level is None and probability is not None:
         scaled = with_central_levels(scaled, probability)
     if assumed is not None:

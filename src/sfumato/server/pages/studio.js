@@ -1,6 +1,6 @@
 // Studio: describe the values, choose which must stay hidden, see the expected error from the collector's planner, open a collection.
 import { adminToken, ApiError, ask, keepAdminToken } from "./api.js"
-import { chart, noChart, regionChart } from "./charts.js"
+import { chart, noChart, regionChart, stepFor } from "./charts.js"
 import { gridOf, labelsOf, nameOf } from "./domains.js"
 import { at, csv, download, h, percent, whole } from "./dom.js"
 import { painter } from "./painter.js"
@@ -41,7 +41,7 @@ const newQuestion = () => ({
 })
 
 const draft = localStorage.getItem(DRAFT)
-const survey = { shared: true, total: 20, target: 2, again: "once", days: 7, waves: 10, factor: "2", changes: "", opens: "", closes: "", keep: "", consent: "", ending: "", ...(draft ? JSON.parse(draft) : {
+const survey = { shared: true, total: 20, again: "once", days: 7, waves: 10, factor: "2", changes: "", opens: "", closes: "", keep: "", consent: "", ending: "", ...(draft ? JSON.parse(draft) : {
 	questions: [newQuestion()], now: 0, people: 1000, before: 0.1, submission: "", links: 100, results: "", listed: true,
 }) }
 // Drafts of earlier versions lack some properties.
@@ -53,6 +53,12 @@ const save = () => {
 	} catch {
 		// The draft is larger than the storage of the browser, or the browser blocks it: it then lasts as long as the tab.
 	}
+}
+
+/** The ± that is needed, in percent: the author's choice, or twice that of a survey without privacy, rounded up, until the author chooses. */
+const accuracy = {
+	get target() { return survey.target ?? Math.min(50, Math.max(0.1, stepFor(196 / Math.sqrt(Math.max(1, survey.people || 1)), 1))) },
+	set target(value) { survey.target = value },
 }
 
 /** Whether a question names values that are sensitive, or a secret. */
@@ -424,8 +430,11 @@ const outlook = tradeoff({ expect: () => survey.expect ?? "zipf", chooseExpected
 } })
 
 const people = card(t("How many people?"), () => [h("div", { class: "side-by-side" },
-	h("div", {}, field("people", t("People who will answer"), input(survey, "people", { type: "number", id: "people", min: 1, max: 1e12, step: 1 })), predicted, each, outlook.comparison),
-	h("div", {}, field("target", learnOf(question()) === "mean" ? t("I need the mean to within ± … % of the range") : t("I need each share to within ± … %"), input(survey, "target", { type: "number", id: "target", min: 0.1, max: 50, step: "any" })), goal, outlook.levelGoal, why)),
+	h("div", {}, field("people", t("People who will answer"), input(survey, "people", { type: "number", id: "people", min: 1, max: 1e12, step: 1 }, () => {
+		at("target").value = accuracy.target
+		changed()
+	})), predicted, each, outlook.comparison),
+	h("div", {}, field("target", learnOf(question()) === "mean" ? t("I need the mean to within ± … % of the range") : t("I need each share to within ± … %"), input(accuracy, "target", { type: "number", id: "target", min: 0.1, max: 50, step: "any" })), goal, outlook.levelGoal, why)),
 outlook.charts, h("details", {}, h("summary", {}, t("Compare all randomizers")), planTable)])
 const learning = card(t("What will you learn?"), () => outlook.outlook())
 const showing = card(t("What will participants see?"), () => [outlook.participants])
@@ -594,22 +603,23 @@ const amount = (value) => number(Number(value.toPrecision(2)), { maximumFraction
 const QUANTILE = 1.96
 
 /** Shows the expected error. @param {any} plan @param {number} values number of values */
-function showPlan({ n, best, why: reason, rows, guess, chance, one_percent: needed, levels }, values) {
+function showPlan({ n, best, why: reason, rows, guess, chance, one_percent: needed, levels, preview }, values) {
 	warning.replaceChildren(alarm({ guess, chance }) ?? "")
-	const current = question(), learn = learnOf(current), asks = current.kind === "marks" || !!learn, span = learn === "mean" ? spanOf(current) : 1, row = rows.find((/** @type {any} */ one) => one.name === best), alike = rows.find((/** @type {any} */ one) => one.classical && one.name !== best)
+	const current = question(), learn = learnOf(current), asks = current.kind === "marks" || !!learn, span = learn === "mean" ? spanOf(current) : 1, row = rows.find((/** @type {any} */ one) => one.name === best), alike = row?.classical ? null : rows.find((/** @type {any} */ one) => one.classical)
 	const errorOf = (/** @type {any} */ one) => /** @type {any} */ (asks ? one.standard_error === null ? null : one.standard_error / span : one.risk === null ? null : Math.sqrt(one.risk / values))
 	if (!row || (asks ? row.standard_error : row.tv) === null) return quiet(t("No mechanism is available for this rule. Choose a higher level."))
 	const half = QUANTILE * errorOf(row), bound = h("strong", {}, learn === "mean" ? amount(half * span) : percent(half)), people = { count: n }
-	const off = learn === "mean" ? pieces(t("With {count} people, the mean will be known to about ± {bound} (95% interval), which is {share} of the range.", { ...people, share: percent(half) }), { bound })
+	const visible = preview && preview.rows.filter((/** @type {any} */ { expected, expected_error: error }) => expected > QUANTILE * error).length
+	const off = half >= 1 ? [t("With {count} people, nothing can be estimated: the expected error is as large as it can be.", people)] : learn === "mean" ? pieces(t("With {count} people, the mean will be known to about ± {bound} (95% interval), which is {share} of the range.", { ...people, share: percent(half) }), { bound })
 		: learn ? pieces(t("With {count} people, the share of people up to each value will be known to about ± {bound} (95% interval).", people), { bound })
 			: asks ? pieces(t("With {count} people, the share of each option will be known to about ± {bound} (95% interval).", people), { bound })
 				: row.tv < 1 ? pieces(t("With {count} people, the estimated shares will be {term} {bound}. That part of the shares would have to move to other values to be correct.", people), { term: term("misplaced", t("off by about")), bound: h("strong", {}, percent(row.tv)) })
-					: [t("With {count} people, nothing can be estimated: the expected error is as large as it can be.", people)]
+					: [...pieces(t("With {count} people, only shares above about {bound} can be distinguished from 0.", people), { bound }), visible === null ? "" : ` ${t("Of the shares that you expect, these are {number} of {all}.", { number: whole(visible), all: values })}`]
 	predicted.replaceChildren(...off, !asks && row.tv > 0.01 && needed !== null ? ` ${t("For {error} you need about {count} people.", { error: percent(0.01, 0), count: Number(needed.toPrecision(2)) })}` : "")
-	each.replaceChildren(...(learn === "mean" ? [] : half < 1 ? pieces(t("Each single share: about ± {bound} on average ({term}), so a share of 30% would be reported as {example}.", { example: `${percent(0.3)} ± ${percent(half)}` }), { bound: h("strong", {}, percent(half)), term: term("interval", t("95% interval")) }) : [t("Single shares cannot be estimated with this number of people.")]))
+	each.replaceChildren(...(learn === "mean" || half >= 1 ? [] : pieces(t("Each single share: about ± {bound} on average ({term}), so a share of 30% would be reported as {example}.", { example: `${percent(0.3)} ± ${percent(half)}` }), { bound: h("strong", {}, percent(half)), term: term("interval", t("95% interval")) })))
 	// Errors fall as 1/√n.
-	const wanted = survey.target / 100, enough = wanted > 0 ? n * (half / wanted) ** 2 : 0
-	goal.textContent = enough ? t("For {error} you need about {count} people.", { error: `± ${learn === "mean" ? amount(wanted * span) : `${survey.target}%`}`, count: Number(enough.toPrecision(2)) }) : ""
+	const wanted = accuracy.target / 100, enough = wanted > 0 ? n * (half / wanted) ** 2 : 0
+	goal.textContent = enough ? t("For {error} you need about {count} people.", { error: `± ${learn === "mean" ? amount(wanted * span) : `${number(accuracy.target)}%`}`, count: Number(enough.toPrecision(2)) }) : ""
 	why.replaceChildren(t("The planner’s choice:"), " ", h("span", { lang: "en", dir: "ltr" }, `${reason}.`))
 	const [top, bottom] = levelOf(question()).split("/").map(Number)
 	outlook.showCurves({ n, half, alike: alike && errorOf(alike) !== null ? QUANTILE * errorOf(alike) : null, level: top / (bottom ?? 1), levels, z: QUANTILE / span, target: wanted, mean: learn === "mean" })
