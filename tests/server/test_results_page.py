@@ -142,6 +142,39 @@ def test_answers_to_a_question_are_saved_with_method_and_date(people: People, co
     assert row["date"].startswith("20")
 
 
+def test_a_value_is_open_only_if_its_interval_contains_0(people: People, collector: Served) -> None:
+    """A share of 13% with an interval of 5% to 21% is a finding, although the interval is wider than the share."""
+    weak = opened(collector, "At ε = 1?", {"values": list("abcd")}, {"kind": "uniform", "epsilon": "1"}, listed=False)
+    fill(collector, weak, [0] * 720 + [1] * 130 + [2] * 130 + [3] * 20)
+    strong = opened(collector, "At ε = 4?", {"values": list("abcd")}, STRONG, listed=False)
+    fill(collector, strong, [0] * 950 + [1] * 30 + [2] * 20)
+    page, words = people(DESKTOP), []
+    for name in (weak, strong):
+        page.goto(f"{collector.url}/c/{name}/results")
+        page.wait_for_selector("#table tbody tr")
+        for row in collector.ask("GET", f"/v1/collections/{name}/estimate").json["rows"]:
+            shown = page.text_content(f"#table tbody th:has-text('{row['value']}')")
+            bar = page.locator(f"#chart g.first:has-text('%') >> nth={'abcd'.index(row['value'])}")
+            kind = "share" if row["low"] > 0 else "at most" if row["high"] <= 0.1 else "not enough"
+            assert (
+                shown
+                == row["value"]
+                + {
+                    "share": "",
+                    "at most": f"at most {100 * row['high']:.1f}%",
+                    "not enough": "not enough answers yet",
+                }[kind]
+            )
+            assert ("unsure" in str(bar.get_attribute("class"))) == (kind != "share")
+            is_wide = row["high"] - row["low"] > row["frequency"]
+            words.append((kind, is_wide, row["high"] <= 0.1))
+    # The cases that were hidden: wide intervals above 0, one of them with a low upper limit.
+    assert {("share", True, False), ("share", True, True), ("at most", True, True), ("not enough", True, False)} <= set(
+        words
+    )
+    assert "at most" in page.inner_text("#verdict")
+
+
 def test_any_number_of_groups_is_compared(people: People, collector: Served) -> None:
     """Five groups: their shares side by side, and differences with intervals that hold together."""
     names = [opened(collector, f"Region {number}", {"values": ILLNESSES}, STRONG) for number in range(1, 6)]

@@ -96,22 +96,21 @@ export function errorChart({ n, tv, classical }, width) {
 	)
 }
 
-/** Returns whether there are too few answers for a value: its interval, before clipping to 0 … 1, is wider than its estimate.
- * @param {Row} row @param {number} z the quantile of the intervals, from the collector */
-export const unsure = ({ frequency, standard_error, low, high }, z) => frequency <= 0 || Math.max(high - low, 2 * z * standard_error) > frequency
+/** Returns whether there are too few answers to tell a value from 0: its interval contains 0. @param {Row} row */
+export const unsure = ({ low }) => !(low > 0)
 
 /** Greatest upper limit of a value that counts as rare. */
 const RARE = 0.1
 
-/** Returns whether a value is rare: its interval is wider than its estimate, and its upper limit is low. @param {Row} row @param {number} z */
-export const rare = (row, z) => unsure(row, z) && row.high <= RARE
+/** Returns whether a value is rare: its interval contains 0, and its upper limit is low. @param {Row} row */
+export const rare = (row) => unsure(row) && row.high <= RARE
 
 /** @param {number} share */
 const within = (share) => Math.min(1, Math.max(0, share))
 
 /** Draws bars with intervals, for one or more groups. @param {{ name: string, rows: Row[] }[]} groups @param {string[]} names
- * @param {number[]} places indices of the values to draw, in order @param {number} z @param {number} width */
-export function estimateChart(groups, names, places, z, width) {
+ * @param {number[]} places indices of the values to draw, in order @param {number} width */
+export function estimateChart(groups, names, places, width) {
 	const narrow = width < 520, numbers = groups.length > 2 ? 16 : 0, left = numbers + (narrow ? 18 : Math.min(220, 30 + 7.4 * Math.max(...places.map((x) => names[x].length))))
 	const each = 22, gap = narrow ? 34 : 16, right = 104, top = 8, bottom = 34
 	const tall = each * groups.length, height = top + places.length * (tall + gap) + bottom
@@ -136,14 +135,14 @@ export function estimateChart(groups, names, places, z, width) {
 	/** @param {Row} row @param {number} middle @param {number} group */
 	function bar(row, middle, group) {
 		const ends = [x(within(row.low)), x(within(row.high))], share = within(row.frequency)
-		const said = rare(row, z) ? t("at most {bound}", { bound: percent(row.high) }) : percent(share)
-		return s("g", { class: `${group ? "second" : "first"} group-${group % 6}${unsure(row, z) ? " unsure" : ""}` },
+		const said = rare(row) ? t("at most {bound}", { bound: percent(row.high) }) : percent(share)
+		return s("g", { class: `${group ? "second" : "first"} group-${group % 6}${unsure(row) ? " unsure" : ""}` },
 			s("rect", { x: x(0), y: middle - 7, width: x(share) - x(0), height: 14, rx: 3, class: "bar" }),
 			s("path", { d: path([[ends[0], middle], [ends[1], middle]]), class: "whisker" }),
 			...ends.map((end) => s("path", { d: path([[end, middle - 5], [end, middle + 5]]), class: "whisker" })),
 			s("circle", { cx: x(share), cy: middle, r: 4.5, class: "dot" }),
 			groups.length > 2 && label(x(0) - 6, middle + 4, String(group + 1), { class: "number-of-group", "text-anchor": "end" }),
-			label(Math.max(ends[1], x(share)) + 9, middle + 4, said, { class: unsure(row, z) ? "quiet" : "" }))
+			label(Math.max(ends[1], x(share)) + 9, middle + 4, said, { class: unsure(row) ? "quiet" : "" }))
 	}
 }
 
@@ -172,9 +171,9 @@ const cut = (name, most) => (name.length > most ? `${name.slice(0, Math.max(1, M
 
 /** Draws a map whose cells are darker for larger shares, and dashed where there are too few answers.
  * @param {Row[]} rows @param {{ rows: number, columns: number, order: number[], rowNames: any[], columnNames: any[], map: boolean }} grid
- * @param {string[]} names @param {number} z @param {number} width @param {number} most the share of the darkest colour
+ * @param {string[]} names @param {number} width @param {number} most the share of the darkest colour
  * @param {import("./districts.js").Background | null} [background] @param {number} [widest] the largest side of a cell */
-export function heatMap(rows, grid, names, z, width, most, background = null, widest = 76) {
+export function heatMap(rows, grid, names, width, most, background = null, widest = 76) {
 	const left = grid.map ? 0 : Math.min(130, 16 + 7.4 * Math.max(...grid.rowNames.map((name) => String(name).length))), top = grid.map ? 0 : 26
 	const side = Math.max(4, Math.min(widest, (width - left) / grid.columns)), legend = 46
 	const paint = getComputedStyle(document.documentElement)
@@ -182,10 +181,10 @@ export function heatMap(rows, grid, names, z, width, most, background = null, wi
 	const colour = (/** @type {number} */ share) => from.map((c, i) => Math.round(c + (to[i] - c) * Math.min(1, Math.max(0, share))))
 	const height = top + grid.rows * side + legend, whole = left + grid.columns * side
 	const cells = grid.order.map((place, i) => {
-		const row = rows[place], open = unsure(row, z), share = within(row.frequency), fill = colour(open && !rare(row, z) ? 0 : share / most)
+		const row = rows[place], open = unsure(row), share = within(row.frequency), fill = colour(open && !rare(row) ? 0 : share / most)
 		const x = left + (i % grid.columns) * side, y = top + Math.floor(i / grid.columns) * side
 		return s("g", {},
-			s("rect", { x, y, width: side, height: side, rx: 3, class: "patch", fill: `rgb(${fill})` }, s("title", {}, `${names[place]}: ${rare(row, z) ? t("at most {bound}", { bound: percent(row.high) }) : open ? t("not enough answers yet") : percent(share)}, ${t("{low} to {high}", { low: percent(row.low), high: percent(row.high) })}`)),
+			s("rect", { x, y, width: side, height: side, rx: 3, class: "patch", fill: `rgb(${fill})` }, s("title", {}, `${names[place]}: ${rare(row) ? t("at most {bound}", { bound: percent(row.high) }) : open ? t("not enough answers yet") : percent(share)}, ${t("{low} to {high}", { low: percent(row.low), high: percent(row.high) })}`)),
 			open && side > 14 && s("rect", { x: x + 4, y: y + 4, width: side - 8, height: side - 8, rx: 2, class: "unsettled" }),
 			side >= 44 && !open && label(x + side / 2, y + side / 2 + 4, percent(share), { "text-anchor": "middle", class: luminance(fill) > 0.18 ? "on-light" : "on-dark" }))
 	})

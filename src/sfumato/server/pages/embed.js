@@ -25,7 +25,7 @@ async function read(path) {
 /** Shows the latest estimate. @param {any} collection */
 async function show(collection) {
 	const estimate = await read(`/v1/collections/${id}/estimate?method=${chosen.method}&level=${chosen.level}`)
-	const { title, state, policy: { domain } } = collection, { rows, reports, quantile, question } = estimate, names = labelsOf(domain).map((value) => nameOf(value, domain))
+	const { title, state, policy: { domain } } = collection, { rows, reports, question } = estimate, names = labelsOf(domain).map((value) => nameOf(value, domain))
 	document.title = t("{title}: results", { title })
 	const picture = h("div", { class: "chart" }), query = queryOf(["method", "level", "sort", "filter", "view"])
 	const link = h("a", { href: `/c/${id}/results${query && `?${query}`}`, target: "_blank", rel: "noopener" }, t("All results and their explanation"))
@@ -36,8 +36,8 @@ async function show(collection) {
 	page.replaceChildren(h("h1", {}, title), facts, picture, h("p", { class: "small quiet", id: "about" }, rows.length || single ? about : `${t("No answer to show yet.")} (${today()})`), h("p", { class: "small" }, link))
 	if (grid && rows.length && chosen.view !== "bars") {
 		const most = Math.max(0.001, ...rows.map((/** @type {any} */ { frequency }) => Math.min(1, frequency)))
-		chart(picture, (width) => heatMap(rows, grid, names, quantile, width, most, grid.map ? backgroundOf(collection) : null))
-	} else if (shown.length) chart(picture, (width) => estimateChart([{ name: title, rows }], names, shown, quantile, width))
+		chart(picture, (width) => heatMap(rows, grid, names, width, most, grid.map ? backgroundOf(collection) : null))
+	} else if (shown.length) chart(picture, (width) => estimateChart([{ name: title, rows }], names, shown, width))
 }
 
 /** Shows the results, and again at intervals while the survey is open and the page is visible. */

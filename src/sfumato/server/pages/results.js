@@ -81,8 +81,6 @@ async function begin() {
  * @param {string[]} ids @param {string} tag */
 function panel(ids, tag) {
 	const page = h("div", { class: "panel", id: `question${tag || "-1"}` }, h("p", { class: "quiet" }, t("Loading …")))
-	/** Quantile of the displayed intervals, as sent by the collector. */
-	const quantile = () => groups[0].quantile
 	/** @type {Group[]} */
 	let groups = []
 	/** @type {any} */
@@ -264,18 +262,18 @@ function panel(ids, tag) {
 		const titles = groups.map(({ collection, reports }) => `${collection.title} (${whole(reports)})`)
 		key.textContent = titles.length > 1 && !mapped ? t("For each value, from top to bottom: {names}.", { names: titles.map((one, i) => (titles.length > 2 ? `${i + 1}. ${one}` : one)).join(", ") }) : ""
 		if (mapped) {
-			const which = groups.map(({ rows }) => rows), most = Math.max(0.001, ...which.flat().filter((row) => !unsure(row, quantile()) || row.frequency <= 1).map((row) => within(row.frequency)))
+			const which = groups.map(({ rows }) => rows), most = Math.max(0.001, ...which.flat().filter((row) => !unsure(row) || row.frequency <= 1).map((row) => within(row.frequency)))
 			chart(picture, (width) => {
 				const each = groups.length > 1 ? Math.max(240, Math.floor(width / Math.min(groups.length, width < 560 ? 1 : 2)) - 16) : width
-				return h("div", { class: "maps" }, ...which.map((rows, i) => h("figure", {}, groups.length > 1 && h("figcaption", {}, titles[i]), heatMap(rows, grid, names, quantile(), Math.min(each, width) * zoom, most, grid.map ? backgroundOf(groups[i].collection) : null, 76 * zoom))))
+				return h("div", { class: "maps" }, ...which.map((rows, i) => h("figure", {}, groups.length > 1 && h("figcaption", {}, titles[i]), heatMap(rows, grid, names, Math.min(each, width) * zoom, most, grid.map ? backgroundOf(groups[i].collection) : null, 76 * zoom))))
 			})
-			caption.textContent = [grid.map && t("North is up."), t("A dashed cell has no number: its interval is wider than its estimate."), groups.length > 1 && t("All maps have the same scale.")].filter(Boolean).join(" ")
+			caption.textContent = [grid.map && t("North is up."), t("A dashed cell has no number: its interval contains 0."), groups.length > 1 && t("All maps have the same scale.")].filter(Boolean).join(" ")
 		} else {
 			const all = order(), places = all.slice(0, Math.max(5, Math.floor(MOST_BARS / Math.ceil(groups.length / 2))))
-			if (places.length) chart(picture, (width) => estimateChart(groups.map(({ collection, rows }) => ({ name: collection.title, rows })), names, places, quantile(), width))
+			if (places.length) chart(picture, (width) => estimateChart(groups.map(({ collection, rows }) => ({ name: collection.title, rows })), names, places, width))
 			else noChart(picture)
 			const most = places.length < all.length ? t("The first {number} of {all} values.", { number: places.length, all: all.length }) : places.length ? "" : t("No value has this name.")
-			caption.textContent = `${most} ${t("Lines are {level} confidence intervals. A hollow dot means that the interval is wider than the estimate.", { level: percent(Number(chosen.level), 0) })}`.trim()
+			caption.textContent = `${most} ${t("Lines are {level} confidence intervals. A hollow dot means that the interval contains 0.", { level: percent(Number(chosen.level), 0) })}`.trim()
 		}
 		showTable()
 	}
@@ -286,32 +284,32 @@ function panel(ids, tag) {
 	/** States for which values there are enough answers. */
 	function showVerdict() {
 		const lines = groups.map(({ collection, rows, reports }) => {
-			const open = rows.filter((row) => unsure(row, quantile()) && !rare(row, quantile())), few = rows.filter((row) => rare(row, quantile())), who = groups.length > 1 ? `${collection.title}: ` : ""
+			const open = rows.filter((row) => unsure(row) && !rare(row)), few = rows.filter(rare), who = groups.length > 1 ? `${collection.title}: ` : ""
 			const small = few.length ? ` ${t("{count} values are rare: at most {bound}.", { count: few.length, bound: percent(Math.max(...few.map(({ high }) => high))) })}` : ""
 			if (!open.length) return h("p", { class: "quiet" }, `${who}${t("There are enough answers to estimate every value.")}${small}`)
 			if (collection.question) {
-				return h("p", { class: "quiet" }, `${who}${t("The reports are designed for the question above. For {number} of {all} single values, the interval is wider than the estimate.", { number: whole(open.length), all: rows.length })}`)
+				return h("p", { class: "quiet" }, `${who}${t("The reports are designed for the question above. For {number} of {all} single values, the interval contains 0.", { number: whole(open.length), all: rows.length })}`)
 			}
 			const best = rows.reduce((a, b) => (b.frequency > a.frequency ? b : a))
 			if (open.length < rows.length) {
 				const which = open.length <= 5 ? `: ${open.map((row) => nameOf(row.value, domain)).join(", ")}` : ""
-				return h("p", { class: "promise" }, h("strong", {}, `${who}${t("Not enough answers yet for {number} of {all} values", { number: whole(open.length), all: rows.length })}`), `${which}. ${t("Their intervals are wider than their estimates.")}${small}`)
+				return h("p", { class: "promise" }, h("strong", {}, `${who}${t("Not enough answers yet for {number} of {all} values", { number: whole(open.length), all: rows.length })}`), `${which}. ${t("Their intervals contain 0.")}${small}`)
 			}
 			// Intervals narrow as 1/√n.
-			const needed = reports * ((2 * quantile() * best.standard_error) / best.frequency) ** 2
+			const needed = reports * ((groups[0].quantile * best.standard_error) / best.frequency) ** 2
 			const about = reports >= ENOUGH_TO_GUESS && best.frequency > 0 ? ` ${t("If the share of the most frequent value stays the same, about {count} answers are enough for it.", { count: Number(needed.toPrecision(1)) })}` : ""
-			return h("p", { class: "promise" }, h("strong", {}, `${who}${t("Not enough answers yet.")}`), ` ${t("Every interval is wider than its estimate.")}${about}`)
+			return h("p", { class: "promise" }, h("strong", {}, `${who}${t("Not enough answers yet.")}`), ` ${t("Every interval contains 0.")}${about}`)
 		})
 		verdict.replaceChildren(...lines)
 	}
 
 	/** Shows the estimates as a table. */
-	const showTable = () => table.replaceChildren(resultTable(groups.map(({ collection: { title }, reports, rows }) => ({ title, reports, rows })), names, order(), quantile(), aboutEstimates(chosen)))
+	const showTable = () => table.replaceChildren(resultTable(groups.map(({ collection: { title }, reports, rows }) => ({ title, reports, rows })), names, order(), aboutEstimates(chosen)))
 
 	/** Explains intervals in a few sentences. */
 	const explanation = () => h("details", {}, h("summary", {}, t("What do the intervals mean?")),
 		meaning,
-		h("p", {}, t("“At most” names the upper limit of a rare value. “Not enough answers yet” means that the interval is wider than the estimate itself: wait for more answers. Shares below 0% or above 100%, which few answers can give, are shown as 0% and 100%; the files have the exact numbers.")))
+		h("p", {}, t("“At most” names the upper limit of a rare value. “Not enough answers yet” means that the interval contains 0: wait for more answers. Shares below 0% or above 100%, which few answers can give, are shown as 0% and 100%; the files have the exact numbers.")))
 
 	/** Creates the choice of the method and of the confidence level. */
 	const options = () => h("details", {}, h("summary", {}, t("Method of estimation")), h("div", { class: "row" }, optionField("method", METHODS, t("Method"), tag),

@@ -94,8 +94,8 @@ export function tradeoff(actions) {
 			z * rows[i].expected_error > rows[i].expected && h("span", { class: "quiet" }, ` ${t("(too few people to tell it from 0)")}`))),
 		...(rows.length > MOST_SHOWN ? [h("li", { class: "quiet" }, t("and {count} more values", { count: rows.length - MOST_SHOWN }))] : []))
 		const grid = asked ? null : gridOf(domain), most = Math.max(0.01, ...rows.map(({ frequency }) => Math.min(1, frequency)))
-		if (grid) chart(picture, (width) => heatMap(rows, grid, names, z, width, most))
-		else chart(picture, (width) => estimateChart([{ name: "", rows }], names, places, z, width))
+		if (grid) chart(picture, (width) => heatMap(rows, grid, names, width, most))
+		else chart(picture, (width) => estimateChart([{ name: "", rows }], names, places, width))
 	}
 
 	/** Shows the survey page as participants will see it, without its controls. @param {{ title: string, description: string, names: string[], checked: any, before: number, guess: number, chance: number }} known */
