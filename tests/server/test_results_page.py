@@ -175,6 +175,32 @@ def test_a_value_is_open_only_if_its_interval_contains_0(people: People, collect
     assert "at most" in page.inner_text("#verdict")
 
 
+def test_a_multiple_choice_has_a_chart_to_save(people: People, collector: Served) -> None:
+    options = ["flu", "hiv", "long covid"]
+    domain = {"product": {option: ["no", "yes"] for option in options}, "order": options}
+    policy = {"kind": "uniform", "epsilon": "2"}
+    name = opened(collector, "Which of these?", domain, policy, question="marginals:1", listed=False)
+    fill(collector, name, [0b100] * 600 + [0b101] * 300 + [0b000] * 100)
+    page = people(PHONE)
+    page.goto(f"{collector.url}/c/{name}/results")
+    page.wait_for_selector("#reports:text-is('1,000')")
+    assert page.locator("#distribution svg .bar").count() == len(options)
+    answers = collector.ask("GET", f"/v1/collections/{name}/estimate").json["answers"]
+    shares = [f"{100 * row['value']:.1f}%" for row in answers if row["answer"].endswith("=yes") and row["low"] > 0]
+    assert len(shares) == 2
+    drawn = page.locator("#distribution svg text").all_text_contents()
+    assert set(options) | set(shares) <= set(drawn)
+    assert page.evaluate(NO_OVERFLOW)
+    svg = saved(page, "SVG of the chart")
+    assert "Which of these?: 1,000 answers" in svg
+    assert "long covid" in svg
+    empty = opened(collector, "How many?", {"size": 4}, STRONG, question="mean", listed=False)
+    page.goto(f"{collector.url}/c/{empty}/results")
+    page.wait_for_selector("#permalink input")
+    page.click("button:text-is('SVG of the chart')")
+    page.wait_for_selector("[role=alert]:has-text('There is no chart.')")
+
+
 def test_any_number_of_groups_is_compared(people: People, collector: Served) -> None:
     """Five groups: their shares side by side, and differences with intervals that hold together."""
     names = [opened(collector, f"Region {number}", {"values": ILLNESSES}, STRONG) for number in range(1, 6)]

@@ -1,5 +1,5 @@
-// Answers to the question of a collection: a headline for one answer, a chart of the distribution function, and a table.
-import { chart, distributionChart, noChart } from "./charts.js"
+// Answers to the question of a collection: a headline for one answer, a chart of the distribution function or of other shares, and a table.
+import { chart, distributionChart, estimateChart, MOST_BARS, noChart } from "./charts.js"
 import { h, percent } from "./dom.js"
 import { t } from "./owners.js"
 
@@ -30,8 +30,8 @@ export function answerName({ answer }, question) {
 
 /** Creates the card of the answers, and the function that shows the latest ones. */
 export function answersCard(tag = "") {
-	const headline = h("div", { id: `answer${tag}` }), picture = h("div", { class: "chart", id: `distribution${tag}` }), table = h("div", { class: "wide", id: `answer-table${tag}` })
-	const heading = h("h2", {}), section = h("section", { class: "card", id: tag ? `asked${tag}` : "question" }, heading, headline, picture, table)
+	const headline = h("div", { id: `answer${tag}` }), picture = h("div", { class: "chart", id: `distribution${tag}` }), caption = h("p", { class: "small quiet" }), table = h("div", { class: "wide", id: `answer-table${tag}` })
+	const heading = h("h2", {}), section = h("section", { class: "card", id: tag ? `asked${tag}` : "question" }, heading, headline, picture, caption, table)
 	/** @param {Answered[]} groups @param {string} level */
 	const show = (groups, level) => {
 		// Of the options of a multiple choice, the share of "no" says nothing more than that of "yes".
@@ -40,8 +40,13 @@ export function answersCard(tag = "") {
 		heading.textContent = TITLES[/** @type {keyof typeof TITLES} */ (asked[0].question.question)] ?? t("Answers")
 		headline.replaceChildren(...asked.flatMap((group) => sentences(group, level, asked.length > 1)))
 		const [{ question, answers }] = asked
+		caption.textContent = ""
 		if (question.question === "distribution" && answers.length) chart(picture, (width) => distributionChart(answers, width))
-		else noChart(picture)
+		else if (SHARES.includes(question.question) && asked.every((group) => group.answers.length)) {
+			const names = answers.slice(0, MOST_BARS).map((row) => answerName(row, question)), bars = asked.map((group) => ({ name: group.title, rows: group.answers.map((row) => ({ ...row, frequency: row.value })) }))
+			chart(picture, (width) => estimateChart(bars, names, [...names.keys()], width))
+			caption.textContent = t("Lines are {level} confidence intervals. A hollow dot means that the interval contains 0.", { level: percent(Number(level), 0) })
+		} else noChart(picture)
 		table.replaceChildren(...asked.filter((group) => group.answers.length > 1).map((group) => answerTable(group, level, asked.length > 1)))
 	}
 	return { section, show }

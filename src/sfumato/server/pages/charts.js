@@ -3,7 +3,11 @@ import { outlines } from "./districts.js"
 import { h, percent, s, whole } from "./dom.js"
 import { t } from "./messages.js"
 
-/** @typedef {{ value: any, frequency: number, standard_error: number, low: number, high: number }} Row */
+/** @typedef {{ frequency: number, low: number, high: number }} Share */
+/** @typedef {Share & { value: any, standard_error: number }} Row */
+
+/** Maximum bars of a chart. */
+export const MOST_BARS = 40
 
 /** Draws a chart, and draws it again whenever its width changes. @param {HTMLElement} place @param {(width: number) => Element} draw */
 export function chart(place, draw) {
@@ -96,19 +100,19 @@ export function errorChart({ n, tv, classical }, width) {
 	)
 }
 
-/** Returns whether there are too few answers to tell a value from 0: its interval contains 0. @param {Row} row */
+/** Returns whether there are too few answers to tell a value from 0: its interval contains 0. @param {Share} row */
 export const unsure = ({ low }) => !(low > 0)
 
 /** Greatest upper limit of a value that counts as rare. */
 const RARE = 0.1
 
-/** Returns whether a value is rare: its interval contains 0, and its upper limit is low. @param {Row} row */
+/** Returns whether a value is rare: its interval contains 0, and its upper limit is low. @param {Share} row */
 export const rare = (row) => unsure(row) && row.high <= RARE
 
 /** @param {number} share */
 const within = (share) => Math.min(1, Math.max(0, share))
 
-/** Draws bars with intervals, for one or more groups. @param {{ name: string, rows: Row[] }[]} groups @param {string[]} names
+/** Draws bars with intervals, for one or more groups. @param {{ name: string, rows: Share[] }[]} groups @param {string[]} names
  * @param {number[]} places indices of the values to draw, in order @param {number} width */
 export function estimateChart(groups, names, places, width) {
 	const narrow = width < 520, numbers = groups.length > 2 ? 16 : 0, left = numbers + (narrow ? 18 : Math.min(220, 30 + 7.4 * Math.max(...places.map((x) => names[x].length))))
@@ -132,7 +136,7 @@ export function estimateChart(groups, names, places, width) {
 		}),
 	)
 
-	/** @param {Row} row @param {number} middle @param {number} group */
+	/** @param {Share} row @param {number} middle @param {number} group */
 	function bar(row, middle, group) {
 		const ends = [x(within(row.low)), x(within(row.high))], share = within(row.frequency)
 		const said = rare(row) ? t("at most {bound}", { bound: percent(row.high) }) : percent(share)

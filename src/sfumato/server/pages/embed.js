@@ -1,13 +1,13 @@
 // Public results of one question in a page of another site: a chart with its title, number of answers, method and date. This page reads no stored token and sends none, and
 // it has no control that changes anything, because the other site may cover it.
 import { answerName, answerText } from "./answers.js"
-import { chart, estimateChart, heatMap } from "./charts.js"
+import { chart, estimateChart, heatMap, MOST_BARS } from "./charts.js"
 import { backgroundOf } from "./districts.js"
 import { gridOf, labelsOf, nameOf } from "./domains.js"
 import { at, h } from "./dom.js"
 import { t } from "./owners.js"
 import { aboutEstimates, chosen, queryOf, today } from "./result-options.js"
-import { answers, MOST_BARS, placesOf } from "./result-table.js"
+import { answers, placesOf } from "./result-table.js"
 
 /** Milliseconds between two requests. */
 const PAUSE = 60000

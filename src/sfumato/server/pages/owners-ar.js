@@ -250,7 +250,7 @@ export default {
 	"Table of estimates, question {number}": "جدول التقديرات، السؤال {number}",
 	"Table of the days": "جدول الأيام",
 	"The browser could not create the image. Try another browser.": "تعذّر على المتصفح إنشاء الصورة. جرّب متصفحًا آخر.",
-	"The chart is not drawn yet. Wait for the first answers.": "لم يُرسم الرسم بعد. انتظر أول الإجابات.",
+	"There is no chart. It needs answers, and some questions have only numbers.": "لا يوجد رسم. يحتاج الرسم إلى إجابات، ولبعض الأسئلة أعداد فقط.",
 	"The collector does not accept this admin token for these results. Check it and try again.": "لا يقبل الجامع رمز المدير هذا لهذه النتائج. تحقق منه وحاول مرة أخرى.",
 	"The differences cannot be shown: {reason}": "تعذّر عرض الفروق: {reason}",
 	"The first {number} of {all} values.": "أول {number} من {all} من القيم.",

@@ -250,7 +250,7 @@ export default {
 	"Table of estimates, question {number}": "Tabelle der Schätzwerte, Frage {number}",
 	"Table of the days": "Tabelle der Tage",
 	"The browser could not create the image. Try another browser.": "Der Browser konnte das Bild nicht erzeugen. Versuchen Sie einen anderen Browser.",
-	"The chart is not drawn yet. Wait for the first answers.": "Das Diagramm ist noch nicht gezeichnet. Warten Sie auf die ersten Antworten.",
+	"There is no chart. It needs answers, and some questions have only numbers.": "Es gibt kein Diagramm. Es braucht Antworten, und manche Fragen haben nur Zahlen.",
 	"The collector does not accept this admin token for these results. Check it and try again.": "Der Kollektor nimmt dieses Verwaltungs-Token für diese Ergebnisse nicht an. Prüfen Sie es und versuchen Sie es noch einmal.",
 	"The differences cannot be shown: {reason}": "Die Unterschiede können nicht gezeigt werden: {reason}",
 	"The first {number} of {all} values.": "Die ersten {number} von {all} Werten.",

@@ -1,11 +1,9 @@
 // The order and the table of estimates, for one group or several groups.
-import { rare, unsure } from "./charts.js"
+import { MOST_BARS, rare, unsure } from "./charts.js"
 import { h, percent, whole } from "./dom.js"
 import { t } from "./owners.js"
 /** @typedef {import("./charts.js").Row} Row */
 
-/** Maximum bars of a chart. */
-export const MOST_BARS = 40
 /** Maximum rows of a table; the files contain all values. */
 const MOST_ROWS = 1000
 

@@ -2,7 +2,7 @@
 // several questions has one panel per question on the page.
 import { answersCard } from "./answers.js"
 import { adminToken, ask, askFile, keepAdminToken, takeReaderToken } from "./api.js"
-import { chart, estimateChart, heatMap, noChart, png, rare, svgFile, unsure } from "./charts.js"
+import { chart, estimateChart, heatMap, MOST_BARS, noChart, png, rare, svgFile, unsure } from "./charts.js"
 import { gridOf, isMarks, labelsOf, nameOf } from "./domains.js"
 import { daysCard } from "./days.js"
 import { backgroundOf, zoomable } from "./districts.js"
@@ -11,8 +11,8 @@ import { differencesCard } from "./differences.js"
 import { embedCard } from "./embed-code.js"
 import { at, copyable, csv, download, h, percent, whole } from "./dom.js"
 import { aboutEstimates, choose, chosen, filterField, LEVELS, METHODS, onChoice, optionField, SORTS, today } from "./result-options.js"
-import { answers, MOST_BARS, placesOf, resultTable } from "./result-table.js"
-import { t } from "./owners.js"
+import { answers, placesOf, resultTable } from "./result-table.js"
+import { dateOf, t } from "./owners.js"
 import { trendCard } from "./trend.js"
 import { watch } from "./watching.js"
 import { certificateInWords } from "./words.js"
@@ -372,8 +372,8 @@ function panel(ids, tag) {
 
 	/** Returns the drawn charts, with the lines that a picture of them starts with: title, number of answers, method and date. */
 	function drawnCharts() {
-		const charts = /** @type {SVGSVGElement[]} */ ([...picture.querySelectorAll("svg")])
-		if (!charts.length) throw new Error(t("The chart is not drawn yet. Wait for the first answers."))
+		const charts = /** @type {SVGSVGElement[]} */ ([...answered.section.querySelectorAll("svg"), ...picture.querySelectorAll("svg")])
+		if (!charts.length) throw new Error(t("There is no chart. It needs answers, and some questions have only numbers."))
 		const lines = groups.map(({ collection, reports }) => `${collection.title}: ${answers(reports)}`)
 		return { charts, lines: [...lines, `${aboutEstimates(chosen)}, ${today()}`] }
 	}
