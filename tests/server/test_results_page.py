@@ -201,6 +201,50 @@ def test_a_multiple_choice_has_a_chart_to_save(people: People, collector: Served
     page.wait_for_selector("[role=alert]:has-text('There is no chart.')")
 
 
+def test_only_the_same_question_is_called_so_and_other_values_are_not_compared(
+    people: People, collector: Served
+) -> None:
+    uniform = {"kind": "uniform", "epsilon": "1"}
+
+    def scale(title: str, low: str, **about: Any) -> str:
+        ends = {"low_label": low, "high_label": "the other end"}
+        return opened(collector, title, {"low": 1, "high": 6}, uniform, presentation=ends, **about)
+
+    def marks(title: str, *options: str) -> str:
+        domain = {"product": {option: ["no", "yes"] for option in options}, "order": list(options)}
+        return opened(collector, title, domain, uniform, question="marginals:1")
+
+    def place(title: str, north: int) -> str:
+        grid = {"latitude": [0, north], "longitude": [0, 1], "rows": 2, "columns": 2}
+        return opened(collector, title, {"grid": grid}, uniform)
+
+    mood = scale("How are you?", "bad")
+    again, turned, other = scale("how  are you?", "bad"), scale("How are you?", "good"), scale("How was it?", "bad")
+    illness, ill, animal = (marks("Which of these?", *options) for options in (("flu", "hiv"), ("flu", "hiv"), "ab"))
+    here, hereabouts, there = (place("Where?", north) for north in (1, 1, 2))
+    page = people(PHONE)
+
+    def offered(name: str) -> dict[str, list[str | None]]:
+        page.goto(f"{collector.url}/c/{name}/results")
+        page.wait_for_selector("#compare:visible")
+        return {
+            field.locator("legend").inner_text().split("\n")[0]: [
+                one.get_attribute("value") for one in field.locator("input").all()
+            ]
+            for field in page.locator("#compare fieldset:visible").all()
+        }
+
+    assert offered(mood) == {"The same question": [again], "Other questions with the same values": [turned, other]}
+    assert page.evaluate(NO_OVERFLOW)
+    assert offered(illness) == {"The same question": [ill]}
+    assert offered(here) == {"The same question": [hereabouts]}
+    for first, second in ((illness, animal), (here, there)):
+        page.goto(f"{collector.url}/c/{first}/results?with={second}")
+        page.wait_for_selector("text=These cannot be compared")
+        response = collector.ask("GET", f"/v1/collections/{first}/comparison?with={second}")
+        assert "the same values" in response.json["error"]["message"]
+
+
 def test_any_number_of_groups_is_compared(people: People, collector: Served) -> None:
     """Five groups: their shares side by side, and differences with intervals that hold together."""
     names = [opened(collector, f"Region {number}", {"values": ILLNESSES}, STRONG) for number in range(1, 6)]

@@ -72,8 +72,7 @@ def _check(groups: Sequence[Collection], options: EstimateRequest, against: str)
     if pairs * answers > _MOST_DIFFERENCES:
         message = f"a comparison has at most {_MOST_DIFFERENCES:,} differences, not {pairs * answers:,}"
         raise ApiError("invalid", f"{message}; compare fewer collections, or against the first one only")
-    labels = groups[0].mechanism.domain.labels
-    if any(len(group.mechanism.domain) != size or group.mechanism.domain.labels != labels for group in groups):
+    if any(group.mechanism.domain != groups[0].mechanism.domain for group in groups):
         raise ApiError("invalid", "all collections must have the same values")
 
 

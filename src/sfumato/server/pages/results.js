@@ -38,6 +38,11 @@ const within = (share) => Math.min(1, Math.max(0, share))
 /** Whether an error was about the admin token, and what to say about it. */
 let problem = ""
 
+/** Returns the words that a participant reads about a question and its values, without differences in spaces and capitals. @param {any} collection */
+const wordingOf = ({ title, description, presentation }) => JSON.stringify([title, description, presentation?.low_label, presentation?.high_label].map((words) => (words ?? "").normalize("NFKC").replace(/\s+/g, " ").trim().toLowerCase()))
+/** Whether two collections have the same values: equal labels may be the cells of another map, or the marks of other options. @param {any} first @param {any} second */
+const sameValues = (first, second) => JSON.stringify(first.policy.domain) === JSON.stringify(second.policy.domain)
+
 /** Creates the form for the admin token. */
 function tokenForm() {
 	const field = h("input", { type: "password", id: "admin", autocomplete: "off", required: true })
@@ -125,7 +130,7 @@ function panel(ids, tag) {
 		}
 		labels = labelsOf(domain)
 		names = labels.map((value) => nameOf(value, domain))
-		const other = groups.find(({ collection }) => JSON.stringify(labelsOf(collection.policy.domain)) !== JSON.stringify(labels))
+		const other = groups.find(({ collection }) => !sameValues(collection, groups[0].collection))
 		if (other) {
 			return page.replaceChildren(h("h1", {}, t("These cannot be compared")),
 				h("p", { class: "alarm" }, t("“{first}” and “{second}” have different values. Compare collections with the same values.", { first: groups[0].collection.title, second: other.collection.title })))
@@ -390,21 +395,28 @@ function panel(ids, tag) {
 
 	/** Creates the form that compares this collection with others. */
 	function comparison() {
-		const list = h("div", { class: "choices two" })
+		const reference = groups[0].collection, same = h("div", { class: "choices two" }), different = h("div", { class: "choices two" })
+		const choices = [
+			h("fieldset", {}, h("legend", {}, t("The same question"), h("span", { class: "hint" }, t("The wording and the values are the same."))), same),
+			h("fieldset", {}, h("legend", {}, t("Other questions with the same values"), h("span", { class: "hint" }, t("Their wording differs. Compare only those that ask the same, such as of another region or year."))), different),
+		]
 		const form = h("form", { onsubmit: (/** @type {Event} */ event) => {
 			event.preventDefault()
-			const address = new URL(location.href), ticked = /** @type {HTMLInputElement[]} */ ([...list.querySelectorAll("input:checked")]).map(({ value }) => value)
+			const address = new URL(location.href), ticked = /** @type {HTMLInputElement[]} */ ([...form.querySelectorAll("input:checked")]).map(({ value }) => value)
 			if (ticked.length) address.searchParams.set("with", ticked.join(","))
 			else address.searchParams.delete("with")
 			location.assign(address)
-		} }, h("fieldset", {}, h("legend", {}, t("Other collections with the same values"), h("span", { class: "hint" }, t("The same question asked of other people, such as other regions or another year. Choose any number."))), list), h("button", {}, t("Compare")))
+		} }, ...choices, h("button", {}, t("Compare")))
 		const section = h("section", { class: "card", id: `compare${tag}`, hidden: true }, h("h2", {}, t("Compare groups")), form)
 		ask("/v1/collections").then(async ({ collections }) => {
 			const others = collections.filter((/** @type {any} */ { id }) => !ids.includes(id)).slice(0, 50)
 			const full = await Promise.all(others.map((/** @type {any} */ { id }) => ask(`/v1/collections/${id}`).catch(() => null)))
-			const same = full.filter((one) => one && JSON.stringify(labelsOf(one.policy.domain)) === JSON.stringify(labels))
-			list.append(...[...groups.slice(1).map(({ collection }) => collection), ...same].map(({ id, title, reports }) => h("label", { class: "choice" }, h("input", { type: "checkbox", value: id, checked: ids.includes(id) }), h("span", {}, `${title} (${answers(reports)})`))))
-			section.hidden = !list.children.length
+			for (const one of [...groups.slice(1).map(({ collection }) => collection), ...full.filter((one) => one && sameValues(one, reference))]) {
+				const { id, title, reports, created } = one
+				;(wordingOf(one) === wordingOf(reference) ? same : different).append(h("label", { class: "choice" }, h("input", { type: "checkbox", value: id, checked: ids.includes(id) }), h("span", {}, h("bdi", {}, title), ` (${answers(reports)}, ${dateOf(created)})`)))
+			}
+			for (const one of choices) one.hidden = !one.querySelector("input")
+			section.hidden = choices.every(({ hidden }) => hidden)
 		}).catch(() => 0)
 		return section
 	}
