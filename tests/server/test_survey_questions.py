@@ -221,3 +221,37 @@ def test_a_number_outside_is_refused_where_the_domain_says_so(people: People, co
     person.wait_for_selector("#confirm:has-text('do not know')")
     person.click("#confirm button.main")
     person.wait_for_selector("[data-state=sent]")
+
+
+#: Quoted words, and whether each quotation mark is on its side of the word in a line from right to left.
+QUOTES = """() => {
+    const place = (node, at) => {
+        const range = document.createRange()
+        range.setStart(node, at)
+        range.setEnd(node, at + 1)
+        return range.getBoundingClientRect()
+    }
+    const nodes = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT), all = []
+    while (nodes.nextNode()) for (const match of nodes.currentNode.data.matchAll(/[«“](\u2068?)([a-z]+)\u2069?[»”]/g)) {
+        const node = nodes.currentNode, at = match.index
+        if (!node.parentElement.checkVisibility() || getComputedStyle(node.parentElement).direction !== "rtl") continue
+        const word = place(node, at + 1 + match[1].length)
+        const before = place(node, at), after = place(node, at + match[0].length - 1)
+        all.push([match[2], before.left > word.left && after.left < word.left])
+    }
+    return all
+}"""
+
+
+def test_quotes_around_latin_words_are_on_their_sides_in_arabic(people: People, collector: Served) -> None:
+    """Without isolation, two Latin words in a row form one run, which is read from left to right with their quotes."""
+    policy = {"kind": "high-low", "sensitive": ["flu", "hiv", "cancer"], "epsilon": "1"}
+    name = opened(collector, "Which?", {"values": ["none", "flu", "hiv", "cancer"]}, policy)
+    person = people(DESKTOP)
+    person.goto(f"{collector.url}/c/{name}?lang=ar")
+    person.wait_for_selector("#often li")
+    person.wait_for_selector(".disclosure strong")
+    quotes = person.evaluate(QUOTES)
+    assert {word for word, _ in quotes} == {"none", "flu", "hiv", "cancer"}
+    assert all(is_right for _, is_right in quotes), quotes
+    assert "“" not in person.inner_text("main")

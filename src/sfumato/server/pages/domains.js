@@ -1,5 +1,5 @@
 // Domains from their documents (docs/collector.md): values in order, and their display names.
-import { t } from "./messages.js"
+import { quoted, t } from "./messages.js"
 
 /** @typedef {{ values?: any[], size?: number, low?: any, high?: any, bins?: number, edges?: any[], closed?: string, missing?: string, grid?: any,
  * product?: Record<string, any>, order?: string[] }} DomainDocument */
@@ -80,7 +80,7 @@ export function gridOf(domain) {
 
 /** Joins names for a sentence: at most `most` of them, then how many more. @param {string[]} names */
 export function listed(names, most = 6, count = names.length) {
-	const shown = names.slice(0, most).map((name) => `“${name}”`), more = count - shown.length
+	const shown = names.slice(0, most).map(quoted), more = count - shown.length
 	if (more > 0) return t("or-more", { names: shown.join(", "), count: more })
 	return shown.length < 2 ? shown.join("") : t("or", { first: shown.slice(0, -1).join(", "), last: shown[shown.length - 1] })
 }

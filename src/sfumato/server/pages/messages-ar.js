@@ -114,6 +114,7 @@ export default {
 	"may-reveal-group-grid": "قد يكشف {seen} مجموعتك، وهي إحدى المناطق المرقّمة على الشبكة.",
 	"raise-attribute": "عن {attribute}: من يرى {seen} يستطيع رفع شكّه من {before} إلى {bound} على الأكثر.",
 	"reveal-attribute": "عن {attribute}: قد يكشفه {seen}.",
+	quoted: "«{name}»",
 	reply: "ردك",
 	or: "{first} أو {last}",
 	"or-more": "{names} أو {count} غيرها",

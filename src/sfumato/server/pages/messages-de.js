@@ -114,6 +114,7 @@ export default {
 	"may-reveal-group-grid": "Ihre {seen} kann Ihre Gruppe verraten, eines der nummerierten Gebiete des Rasters.",
 	"raise-attribute": "Zu {attribute}: Wer Ihre {seen} sieht, kann seinen Verdacht von {before} auf höchstens {bound} erhöhen.",
 	"reveal-attribute": "Zu {attribute}: Ihre {seen} kann es verraten.",
+	quoted: "„{name}“",
 	reply: "Meldung",
 	or: "{first} oder {last}",
 	"or-more": "{names} oder {count} weitere",

@@ -119,6 +119,7 @@ export const ENGLISH = {
 	"may-reveal-group-grid": "Your {seen} may reveal your group, one of the numbered areas of the grid.",
 	"raise-attribute": "About {attribute}: a stranger who sees your {seen} can raise their suspicion from {before} to at most {bound}.",
 	"reveal-attribute": "About {attribute}: your {seen} may reveal it.",
+	quoted: "“{name}”",
 	reply: "reply",
 	or: "{first} or {last}",
 	"or-more": "{names} or {count} more",
@@ -277,10 +278,14 @@ export async function useLanguage(code, more = "") {
 /** Formats a number with the separators of the language; digits are Western in all of them. @param {number} value @param {Intl.NumberFormatOptions} [options] */
 export const number = (value, options = {}) => new Intl.NumberFormat(`${language}-u-nu-latn`, options).format(value)
 
-/** Returns the template of a message. @param {string} key @param {Record<string, any>} values */
+/** Characters before and after words that may be of another direction than the message. */
+const ISOLATED = "\u2068$1\u2069"
+
+/** Returns the template of a message; in a language that is read from right to left, quoted words keep their direction. @param {string} key @param {Record<string, any>} values */
 function template(key, values) {
 	const plural = "count" in values ? `${key}.${new Intl.PluralRules(language).select(Number(values.count))}` : key
-	return catalogue[plural] ?? catalogue[`${key}.other`] ?? catalogue[key] ?? key
+	const message = catalogue[plural] ?? catalogue[`${key}.other`] ?? catalogue[key] ?? key
+	return RIGHT_TO_LEFT.includes(language) ? message.replace(/(?<=«)(\{\w+\})(?=»)/g, ISOLATED) : message
 }
 
 /** Formats an inserted value; counts have separators. @param {string} name @param {any} value */
@@ -288,6 +293,9 @@ const shown = (name, value) => (name === "count" || name === "all" ? number(Numb
 
 /** Returns a message. @param {string} key @param {Record<string, any>} [values] */
 export const t = (key, values = {}) => template(key, values).replace(/\{(\w+)\}/g, (whole, name) => (name in values ? shown(name, values[name]) : whole))
+
+/** Returns words in the quotation marks of the language. @param {string} name */
+export const quoted = (name) => t("quoted", { name })
 
 /** Returns a message in three parts: the words before `{bound}`, the bound, and the words after it. @param {string} key @param {Record<string, any>} [values]
  * @returns {[string, string, string]} */

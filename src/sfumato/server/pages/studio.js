@@ -5,7 +5,7 @@ import { gridOf, labelsOf, nameOf } from "./domains.js"
 import { at, csv, download, h, percent, whole } from "./dom.js"
 import { painter } from "./painter.js"
 import { shareLink, sheetButton } from "./share.js"
-import { number } from "./messages.js"
+import { number, quoted } from "./messages.js"
 import { moment, pieces, t } from "./owners.js"
 import { frameFields, placeFields, statedPresentation } from "./studio-structure.js"
 import { backgroundFields, statedBackground, studioLayer } from "./studio-map.js"
@@ -104,7 +104,7 @@ function domainOf(current) {
 	}
 	const names = parts.map(({ name }) => name.trim())
 	if (names.some((name, i) => !name || names.indexOf(name) < i)) throw new Unfinished(t("Every part needs a name that no other part has."))
-	return { product: Object.fromEntries(parts.map((part, i) => [names[i], distinct(part.values, `“${names[i]}”`)])), order: names }
+	return { product: Object.fromEntries(parts.map((part, i) => [names[i], distinct(part.values, quoted(names[i]))])), order: names }
 }
 
 /** Returns the mark of a value. Marks are stored by value, so that they survive changes of the list. @param {Question} current @param {any} value */
@@ -592,7 +592,7 @@ function showCheck(checked) {
 	region.hidden = !checked.region
 	if (!checked.region) return noChart(region)
 	chart(region, (width) => regionChart(checked.region.points, width))
-	const [x, other] = [checked.region.x, checked.region.other].map((value) => `“${nameOf(value, checked.policy.domain)}”`)
+	const [x, other] = [checked.region.x, checked.region.other].map((value) => quoted(nameOf(value, checked.policy.domain)))
 	regionCaption.textContent = t("The error rates of every test that tries to tell {first} from {second} by one reply lie in the shaded region. The dashed line is guessing without a reply.", { first: x, second: other })
 }
 

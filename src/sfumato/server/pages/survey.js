@@ -2,7 +2,7 @@
 import { backgroundOf, districtName, layer, zoomable } from "./districts.js"
 import { factorsOf, gridOf, isMarks, labelsOf, nameOf } from "./domains.js"
 import { at, h } from "./dom.js"
-import { currentLanguage, keepLanguage, LANGUAGES, stressedMessage, t, useLanguage, wantedLanguage } from "./messages.js"
+import { currentLanguage, keepLanguage, LANGUAGES, quoted, stressedMessage, t, useLanguage, wantedLanguage } from "./messages.js"
 import { isNumeric, numberChoice } from "./number-choice.js"
 import { bothLevels, factsOf, together } from "./promise.js"
 import { consentPage, endingOf, needsConsent, paragraphs, presentationOf, sectionOf } from "./structure.js"
@@ -285,7 +285,7 @@ function form(i, collection, secret, all, memory) {
 		}
 		if (confirmed || !chooser) return await deliver(value, send)
 		const heading = h("h2", { tabindex: -1 }, t("confirm")), now = h("button", { type: "button", class: "main", onclick: () => deliver(value, now) }, label)
-		review.replaceChildren(heading, h("p", { class: "chosen-value", dir: "auto" }, t("chosen", { name: `“${chooser.describe?.(value) ?? nameOf(value, collection.policy.domain)}”` })),
+		review.replaceChildren(heading, h("p", { class: "chosen-value", dir: "auto" }, t("chosen", { name: quoted(chooser.describe?.(value) ?? nameOf(value, collection.policy.domain)) })),
 			...(gridOf(collection.policy.domain) && collection.policy.domain.grid ? [litMap(collection, [collection.domain.place(value)])] : []),
 			h("div", { class: "actions" }, now, h("button", { type: "button", onclick: () => {
 				reviewing(false)

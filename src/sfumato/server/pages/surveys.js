@@ -1,6 +1,7 @@
 // My surveys: the collections that a token has a role on, with their state, links, dates, roles, days and log.
 import { adminToken, ApiError, ask, keepAdminToken } from "./api.js"
 import { at, copyable, csv, download, h, whole } from "./dom.js"
+import { quoted } from "./messages.js"
 import { dateOf, moment, t } from "./owners.js"
 import { shareLink, sheetButton } from "./share.js"
 
@@ -74,7 +75,7 @@ function entryOf(first, page) {
 	const { id } = first, path = `/v1/collections/${id}`, manages = first.role !== "reader"
 	const heading = h("h2", { id: `name-${id}`, tabindex: -1, dir: "auto" }), facts = h("div", {}), buttons = h("div", { class: "actions" })
 	const fault = h("p", { class: "alarm", role: "alert", hidden: true }), shown = h("div", { class: "shown" }), body = h("div", {})
-	const tools = h("details", { ontoggle: () => tools.open && !body.firstChild && fill() }, h("summary", {}, t("Manage"), h("span", { class: "unseen" }, ` “${nameOf(first)}”`)), body)
+	const tools = h("details", { ontoggle: () => tools.open && !body.firstChild && fill() }, h("summary", {}, t("Manage"), h("span", { class: "unseen" }, ` ${quoted(nameOf(first))}`)), body)
 	const element = h("section", { class: "card", "aria-labelledby": `name-${id}`, "data-survey": id }, heading, facts, buttons, fault, shown, manages && tools)
 	/** @type {Entry} */
 	const entry = { element, heading, survey: first, page, show }

@@ -1,7 +1,7 @@
 // Sentences about what a reply can reveal and what a certificate proves. This file computes no bounds: Studio gets them from
 // the collector, the survey from the client library.
 import { factorsOf, labelsOf, listed, nameOf } from "./domains.js"
-import { number, stressedMessage, t } from "./messages.js"
+import { number, quoted, stressedMessage, t } from "./messages.js"
 /** @import {Fraction, NamedPart, ReplyReader} from "./replies.js" */
 
 /** Bounds on what an observer can learn, from a policy (computed by the planner) or from the law of a mechanism (computed by the
@@ -106,7 +106,7 @@ function partLabels(domain, { axes }) {
  * @param {ReplyReader} reader @param {any} domain @param {number | null} [chosen] index of the chosen value @returns {[string, string, string][]} */
 export function oddsInWords(reader, domain, chosen = null) {
 	return reader.parts.slice(0, 6).flatMap((part) => {
-		const { names, attribute, at } = partLabels(domain, part), name = (/** @type {number} */ x) => `“${names[x]}”`
+		const { names, attribute, at } = partLabels(domain, part), name = (/** @type {number} */ x) => quoted(names[x])
 		const size = part.groups ? labelsOf(domain).length : part.size
 		if (part.scale) {
 			const x = chosen === null ? size - 1 : at(chosen), other = x ? 0 : size - 1
@@ -121,7 +121,7 @@ export function oddsInWords(reader, domain, chosen = null) {
 		}
 		const shown = chosen === null ? kinds.slice(0, 3) : kinds.filter(({ values }) => values.includes(at(chosen))).map((kind) => ({ ...kind, x: at(chosen) }))
 		return shown.flatMap(({ x, own, values }) => {
-			const filled = { name: name(x), attribute: `“${attribute}”`, bound: timesInWords(own) }
+			const filled = { name: name(x), attribute: quoted(attribute), bound: timesInWords(own) }
 			if (part.groups) return [stressedMessage("odds-groups", filled)]
 			if (part.axes && part.share[0] !== part.share[1]) return [stressedMessage("odds-attribute-drawn", { ...filled, bound: timesInWords(part.share), own: timesInWords(own) })]
 			if (part.axes) return [stressedMessage(part.one ? "odds-attribute-one" : "odds-attribute-set", filled)]
@@ -145,7 +145,7 @@ const MOST_NAMED = 8
  * @param {any} domain @param {{ part: NamedPart, values: number[] }[]} parts @returns {{ words: string, names: string[], cells: number[] | null }[]} */
 export function replyInWords(domain, parts) {
 	return parts.map(({ part, values }) => {
-		const { names, attribute } = partLabels(domain, part), name = (/** @type {number} */ x) => `“${names[x]}”`
+		const { names, attribute } = partLabels(domain, part), name = (/** @type {number} */ x) => quoted(names[x])
 		const count = values.length, all = part.size, few = values.slice(0, MOST_NAMED).map(name).join(", ")
 		const isRange = values.every((x, i) => !i || x === values[i - 1] + 1), plainNumbers = !domain.values && !domain.product && !domain.grid
 		const words = part.scale ? t(values.includes(part.size - 1) ? "reply-bit-1" : "reply-bit-0")
