@@ -223,6 +223,35 @@ def test_a_number_outside_is_refused_where_the_domain_says_so(people: People, co
     person.wait_for_selector("[data-state=sent]")
 
 
+def test_a_number_with_two_meanings_is_not_counted(people: People, collector: Served) -> None:
+    """German pages write 4.500 for four thousand five hundred, and English pages for four and a half."""
+    domain = {"low": 0, "high": 5000, "bins": 2500}
+    name = opened(collector, "How much?", domain, {"kind": "uniform", "epsilon": "1"})
+    person = people(PHONE)
+    person.goto(f"{collector.url}/c/{name}?lang=de")
+    person.wait_for_selector("#often li")
+    for typed, first, second in (("4.500", "4,5", "4500"), ("4,125", "4125", "4,1250"), ("-1.000", "-1", "-1000")):
+        person.fill("#number", typed)
+        person.wait_for_selector(f"#counted:has-text('Das kann {first} oder {second} bedeuten.')")
+        person.click("text=Auswahl prüfen")
+        assert person.locator("#confirm").is_hidden()
+    meant = {
+        4500: ("4500", "4 500", "4'500", "4.500,0", "4,500.00", "٤٥٠٠", "٤٬٥٠٠", "4.5e3"),
+        4: ("4.5", "4,5", "4,1250", "4.1250", "4.5000", "٤٫٥"),
+        0: ("0.125", "0,125", ".5", ",5", "-3", "−3"),
+        4998: ("1.234.567", "1 234 567,8", "12345"),
+    }
+    for low, numbers in meant.items():
+        for typed in numbers:
+            person.fill("#number", "")
+            person.wait_for_selector("#counted:has-text('noch keine Antwort')")
+            person.fill("#number", typed)
+            person.wait_for_selector(f"#counted:has-text('„{low} bis')")
+    for typed in ("5.", "1,2,3", "12.34.567", "four", "1e"):
+        person.fill("#number", typed)
+        person.wait_for_selector("#counted:has-text('Geben Sie eine Zahl von 0 bis 5000 ein.')")
+
+
 #: Quoted words, and whether each quotation mark is on its side of the word in a line from right to left.
 QUOTES = """() => {
     const place = (node, at) => {

@@ -42,6 +42,7 @@ export default {
 	"number-nearest": "العدد خارج المدى يُحسب كأقرب عدد فيه.",
 	"number-wrong": "أدخل عددًا من {low} إلى {high}.",
 	"number-whole": "أدخل عددًا صحيحًا من {low} إلى {high}.",
+	"number-two-ways": "قد يعني هذا {first} أو {second}. أدخل أحد هذين العددين.",
 	"counted-as": "يُحسب ضمن {name}.",
 	"number-counted": "{number}، ويُحسب ضمن {name}",
 	"bin-below": "{low} إلى أقل من {high}",

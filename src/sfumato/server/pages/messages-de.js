@@ -42,6 +42,7 @@ export default {
 	"number-nearest": "Eine Zahl außerhalb zählt als die nächste.",
 	"number-wrong": "Geben Sie eine Zahl von {low} bis {high} ein.",
 	"number-whole": "Geben Sie eine ganze Zahl von {low} bis {high} ein.",
+	"number-two-ways": "Das kann {first} oder {second} bedeuten. Geben Sie eine dieser beiden Zahlen ein.",
 	"counted-as": "Sie zählt als {name}.",
 	"number-counted": "{number}, gezählt als {name}",
 	"bin-below": "{low} bis unter {high}",

@@ -45,6 +45,7 @@ export const ENGLISH = {
 	"number-nearest": "A number outside counts as the nearest one.",
 	"number-wrong": "Enter a number from {low} to {high}.",
 	"number-whole": "Enter a whole number from {low} to {high}.",
+	"number-two-ways": "This can mean {first} or {second}. Enter one of these two.",
 	"counted-as": "It counts as {name}.",
 	"number-counted": "{number}, which counts as {name}",
 	"bin-below": "{low} to below {high}",

@@ -1,13 +1,28 @@
 // Inputs for numbers on the survey page: a scale of a few numbers, or a field for any number, which the device puts into a bin.
 import { labelsOf, nameOf } from "./domains.js"
 import { h } from "./dom.js"
-import { t } from "./messages.js"
+import { number as formatted, quoted, t } from "./messages.js"
 
 /** Maximum numbers of a scale; longer ranges have a field. */
 const MOST_STEPS = 12
 
 /** Whether the values of a domain are whole numbers or bins of numbers. @param {any} domain */
 export const isNumeric = (domain) => domain.low !== undefined || !!domain.bins || !!domain.edges
+
+/** The forms of a number whose places begin with a point, or with a comma; the other mark, spaces and apostrophes separate thousands. */
+const [POINT, COMMA] = [[",", "."], [".", ","]].map(([thousands, places]) =>
+	RegExp(`^([-+−]?)(?=[${places}٫]?\\d)(\\d*|[1-9]\\d{0,2}(?:[${thousands}\\s'’٬]\\d{3})+)(?:[${places}٫](\\d+))?(e[-+]?\\d+)?$`, "i"))
+
+/** Returns the numbers that a person may mean: “4.500” is 4500 in some countries and 4.5 in others. @param {string} typed @returns {number[]} */
+function readings(typed) {
+	const content = typed.trim().replace(/[٠-٩]/g, (digit) => String(digit.charCodeAt(0) - 0x660))
+	const numbers = [POINT, COMMA].map((form) => form.exec(content)).filter((match) => match !== null)
+		.map(([, sign, integer, places = "", exponent = ""]) => Number(`${sign.replace("−", "-")}${integer.replace(/\D/g, "")}.${places}0${exponent}`))
+	return [...new Set(numbers)]
+}
+
+/** Formats one of two readings so that it has only this one: a number with three places gets a fourth. @param {number} reading */
+const unambiguous = (reading) => formatted(reading, { useGrouping: false, maximumFractionDigits: 20, minimumFractionDigits: /\.\d{3}$/.test(String(reading)) ? 4 : 0 })
 
 /** Creates the input for a number. `place` returns the index of a number, or −1 if the domain has no place for it.
  * @param {any} domain @param {(value: any) => number} place @param {{ low_label?: string, high_label?: string }} presentation @param {(value: any) => void} chosen */
@@ -37,7 +52,7 @@ function scale(labels, { low_label: low = "", high_label: high = "" }, chosen) {
 function field(domain, labels, isWhole, place, chosen) {
 	const [low, high] = isWhole ? [domain.low, domain.high - 1] : domain.edges ? [domain.edges[0], domain.edges[domain.edges.length - 1]] : [domain.low, domain.high]
 	const counted = h("p", { class: "quiet", "aria-live": "polite", id: "counted" }, t("not-chosen"))
-	const input = h("input", { type: "number", id: "number", step: isWhole ? 1 : "any", inputmode: "decimal", autocomplete: "off", oninput: () => show(),
+	const input = h("input", { type: "text", id: "number", inputmode: "decimal", autocomplete: "off", oninput: () => show(),
 		// The enter key checks the number, and does not send it.
 		onkeydown: (/** @type {KeyboardEvent} */ event) => event.key === "Enter" && value() === undefined && event.preventDefault() })
 	const none = domain.missing === undefined ? null : h("input", { type: "checkbox", id: "number-missing", onchange: () => {
@@ -46,14 +61,20 @@ function field(domain, labels, isWhole, place, chosen) {
 	} })
 	const value = () => {
 		if (none?.checked) return domain.missing
-		const number = input.value.trim() === "" ? NaN : Number(input.value)
-		return Number.isFinite(number) && place(number) >= 0 ? number : undefined
+		const [number, other] = readings(input.value)
+		return Number.isFinite(number) && other === undefined && place(number) >= 0 ? number : undefined
 	}
 	/** @param {any} given */
 	const nameFor = (given) => nameOf(labels[place(given)], domain)
+	/** Returns why there is no value yet. */
+	const problem = () => {
+		const [first, second] = readings(input.value).map(unambiguous)
+		if (second !== undefined) return t("number-two-ways", { first, second })
+		return t(!input.value.trim() ? "not-chosen" : isWhole ? "number-whole" : "number-wrong", { low, high })
+	}
 	const show = () => {
 		const given = value()
-		counted.textContent = given === undefined ? (input.value || input.validity.badInput ? t(isWhole ? "number-whole" : "number-wrong", { low, high }) : t("not-chosen")) : t("counted-as", { name: `“${nameFor(given)}”` })
+		counted.textContent = given === undefined ? problem() : t("counted-as", { name: quoted(nameFor(given)) })
 		if (given !== undefined) chosen(given)
 	}
 	const hint = `${t("number-range", { low, high })}${domain.out_of_range === "refuse" ? "" : ` ${t("number-nearest")}`}`
