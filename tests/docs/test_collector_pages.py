@@ -169,6 +169,17 @@ def test_the_limits_are_those_of_the_settings() -> None:
         assert shown in limits, shown
 
 
+def test_pages_that_speak_of_trust_agree_that_the_collector_serves_the_survey_page() -> None:
+    limits = (DOCS / "browser-client.md").read_text(encoding="utf-8").partition("## What the module does not do\n")[2]
+    assert "**It does not protect against the server of the page,**" in limits
+    for page in ("survey-pages.md", "explanations/threat-model.md"):
+        source = (DOCS / page).read_text(encoding="utf-8")
+        assert "browser-client.md#what-the-module-does-not-do" in source, page
+        assert not re.search(r"not rely on\s+the\s+collector", source), page
+    security = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    assert "| the collector (apart from the code of the pages that it serves)," in security
+
+
 def test_the_tested_versions_of_uvicorn_are_those_of_the_code() -> None:
     first, last = TESTED_UVICORN
     for page in (OPERATIONS_PAGE, "operations/troubleshoot.md", "explanations/collector.md"):
