@@ -159,6 +159,7 @@ def test_the_limits_are_those_of_the_settings() -> None:
         f"| {settings.waiting:,}, and 256 MiB",
         f"| {settings.streams} and {settings.streams_each} | `overloaded`",
         f"| {settings.estimates_each} and {settings.estimates_per_collection} at a time |",
+        f"| {settings.slow_estimates_each} and {settings.slow_estimates_per_collection} at a time |",
         f"| {settings.estimate_seconds:g} seconds, 1 GiB | `too-hard`",
         f"| connections from one address | {settings.connections_each},",
         f"| {settings.open_batch} (`--open-batch`) |",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import http.client
 import json
 import socket
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from sfumato.collecting.batch import encode_batch
 from sfumato.collecting.files import write_reports
 from sfumato.device.client import Client
 from sfumato.device.transport import CollectorRefused, CollectorUnreachable
+from sfumato.server.api.results import PARQUET_TYPE
 from sfumato.server.http.bodies import MemoryBudget
 from sfumato.server.http.limits import DailyBudget
 from sfumato.server.http.middleware import RateLimiter
@@ -30,7 +32,8 @@ from sfumato.server.http.responses import ApiError, JsonResponse
 from sfumato.server.jobs.estimates import ResultCache
 from sfumato.server.jobs.planner import Planner
 from sfumato.server.jobs.threads import Workers
-from support.collectors import BATCH_TYPE, DISEASES, Served, free_port, served, until
+from sfumato.server.settings import Settings
+from support.collectors import BATCH_TYPE, DISEASES, Response, Served, free_port, served, until
 
 pytestmark = pytest.mark.component
 
@@ -318,8 +321,8 @@ def test_what_is_asked_for_by_many_is_computed_once() -> None:
         before = len(cache._results)
         for version in range(100):
             assert await cache.get("a", computing(b"%d" % version), version) == b"%d" % version
-            assert cache.known("a", version) == b"%d" % version
-        assert cache.known("a", 98) is None
+            assert cache._cached("a", version) == b"%d" % version
+        assert cache._cached("a", 98) is None
         assert len(cache._results) == before
 
     asyncio.run(run())
@@ -604,6 +607,78 @@ def test_an_address_has_a_share_of_streams_and_of_waiting_estimates(
             assert collector.ask("GET", path).status == 200  # known, from the stream
             go.set()
             assert [first.result().status, joined.result().status] == [200, 200]
+
+
+def test_slow_estimates_of_one_network_hold_up_no_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Intervals of slow methods may take seconds for each level, for example with 1,500 values."""
+    from sfumato.server.api import results
+
+    limits = {name: value for name, value in dataclasses.asdict(Settings()).items() if "estimates" in name}
+    begun, go, encode = [], threading.Event(), results._encode
+
+    def slow(collection: Any, options: results.EstimateRequest, *rest: Any) -> bytes:
+        if options.method == "efficient":
+            begun.append(options.confidence)
+            go.wait()
+        return encode(collection, options, *rest)
+
+    monkeypatch.setattr(results, "_encode", slow)
+    with served(f"sqlite:///{tmp_path}/collect.db", **limits) as collector, ThreadPoolExecutor(20) as pool:
+        name, mechanism, _ = collector.create(mechanism="rr")
+        assert collector.send(name, mechanism, np.zeros(10, np.uint8), "some-reports").status == 200
+
+        def ask(query: str, sender: str) -> Future[Response]:
+            path = f"/v1/collections/{name}/estimate{query}"
+            return pool.submit(collector.ask, "GET", path, headers={"X-Forwarded-For": sender})
+
+        try:
+            waiting = [ask(f"?method=efficient&level=0.50{level}", f"2001:db8::{level}") for level in (1, 2)]
+            until(lambda: len(begun) == 2)
+            refused = ask("?method=mle&level=0.503", "2001:db8::3").result(60)
+            assert (refused.status, refused.reason, refused.headers["retry-after"]) == (503, "overloaded", "1")
+            for sender in ("2001:db8::4", "2001:db8:0:1::1"):
+                for query in ("", "?level=0.504", "?method=simplex"):
+                    assert ask(query, sender).result(60).status == 200
+            waiting.append(ask("?method=mle", "2001:db8:0:1::1"))  # another network has places for slow methods too
+            until(lambda: len(inside(collector).slow_places._each._held) == 2)
+            assert not any(future.done() for future in waiting)
+        finally:
+            go.set()
+        assert [future.result().status for future in waiting] == [200] * 3
+
+
+def test_everything_that_takes_long_takes_a_slow_place(tmp_path: Path) -> None:
+    with served(f"sqlite:///{tmp_path}/collect.db", slow_estimates_each=1) as collector:
+        name, mechanism, _ = collector.create(mechanism="rr")
+        second, *_ = collector.create(mechanism="rr")
+        lifetime = sf.Uniform(YES_NO, 2).to_dict()
+        waves, *_ = collector.create(policy=sf.Uniform(YES_NO, 1), lifetime=lifetime, waves={"count": 2, "days": None})
+        body = {"batch": "a-wave-report", "report": 0, "wave": 0}
+        assert collector.ask("POST", f"/v1/collections/{waves}/reports", body).status == 200
+        for number, one in enumerate((name, second)):
+            assert collector.send(one, mechanism, np.zeros(10, np.uint8), f"some-reports-{number}").status == 200
+        paths = [f"{name}/estimate?method={method}" for method in ("efficient", "mle", "bayes", "best")]
+        paths += [f"{waves}/waves?method=mle", f"{name}/comparison?with={second}"]
+        quick = [f"{name}/estimate", f"{name}/estimate?method=simplex&level=0.5", f"{waves}/waves"]
+        with inside(collector).slow_places.take(inside(collector).addresses.name("127.0.0.1"), "another"):
+            for accept in ("application/json", PARQUET_TYPE):
+                reasons = [
+                    collector.ask("GET", f"/v1/collections/{path}", headers={"Accept": accept}).reason for path in paths
+                ]
+                assert reasons == ["overloaded"] * len(paths)
+            assert [collector.ask("GET", f"/v1/collections/{path}").reason for path in quick] == [None] * len(quick)
+        assert [collector.ask("GET", f"/v1/collections/{path}").reason for path in paths] == [None] * len(paths)
+
+
+def test_unusual_levels_of_a_collection_leave_places_for_its_usual_results(tmp_path: Path) -> None:
+    with served(f"sqlite:///{tmp_path}/collect.db", estimates_per_collection=1) as collector:
+        name, mechanism, _ = collector.create(mechanism="rr")
+        assert collector.send(name, mechanism, np.zeros(10, np.uint8), "some-reports").status == 200
+        path = f"/v1/collections/{name}/estimate"
+        with inside(collector).quick_places.take(b"another address", name):
+            assert collector.ask("GET", f"{path}?level=0.5").reason == "overloaded"
+            assert [collector.ask("GET", f"{path}{query}").reason for query in ("", "?level=0.9")] == [None, None]
+        assert collector.ask("GET", f"{path}?level=0.5").status == 200
 
 
 def test_a_long_estimate_ends_at_its_time_limit(tmp_path: Path) -> None:

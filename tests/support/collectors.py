@@ -48,7 +48,7 @@ LONG_ENOUGH = 300.0
 #: each report at once.
 UNLIMITED = dict.fromkeys(
     ("open_batch", "open_per_address", "open_per_collection", "estimates_each", "estimates_per_collection"), 0
-) | {"streams_each": 0, "public_step": 0}
+) | dict.fromkeys(("slow_estimates_each", "slow_estimates_per_collection", "streams_each", "public_step"), 0)
 DISEASES = sf.Domain(["none", "flu", "hiv", "cancer", "other"])
 POLICY = sf.HighLow(DISEASES, sensitive=["hiv", "cancer"], epsilon=1)
 

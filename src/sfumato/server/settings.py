@@ -38,6 +38,10 @@ class Settings:
     estimates_each: int = 8
     #: Maximum waiting estimates of one collection.
     estimates_per_collection: int = 6
+    #: The same for methods other than ``unbiased`` and ``simplex`` and for comparisons, which have separate places. One
+    #: address gets fewer than one collection, so that it cannot use up those of a collection.
+    slow_estimates_each: int = 2
+    slow_estimates_per_collection: int = 4
     #: Maximum seconds of one estimate by a method other than ``unbiased`` and ``simplex``.
     estimate_seconds: float = 10.0
     #: Maximum reports in one request to an open collection, per address and day to open collections, and per open

@@ -15,7 +15,7 @@ from sfumato.server.http.connections import Connections
 from sfumato.server.http.limits import AddressNames, DailyBudget, Shares
 from sfumato.server.http.responses import ApiError
 from sfumato.server.http.telemetry import LOG, Metrics
-from sfumato.server.jobs.estimates import ResultCache
+from sfumato.server.jobs.estimates import QUICK_METHODS, EstimatePlaces, ResultCache
 from sfumato.server.jobs.planner import Planner
 from sfumato.server.jobs.readiness import Readiness
 from sfumato.server.jobs.retention import ClockGuard, forget_old_reports, shuffle_old_reports
@@ -57,12 +57,6 @@ class Collector:
         )
         self.body_memory = MemoryBudget()
         self.addresses = AddressNames()
-        self.estimates_each = Shares(
-            settings.estimates_each, "this address is waiting for too many estimates; retry when they have arrived"
-        )
-        self.estimates_per_collection = Shares(
-            settings.estimates_per_collection, "too many estimates of this collection are waiting; retry later"
-        )
         self.streams_each = Shares(
             settings.streams_each,
             "this address has too many live streams; close some of them, or request the estimate instead",
@@ -76,6 +70,11 @@ class Collector:
         self.readers = Readers()
         self.workers = Workers(most_waiting=48)
         self.unpackers = Workers()  # separate, so that requests for public estimates do not delay batches
+        # Separate places: slow methods, whose intervals may take seconds for each level, must not delay quick ones.
+        self.quick_places = EstimatePlaces(settings.estimates_each, settings.estimates_per_collection, self.workers)
+        self.slow_places = EstimatePlaces(
+            settings.slow_estimates_each, settings.slow_estimates_per_collection, Workers()
+        )
         self.writer = Writer(store, settings.waiting, metrics.commit, metrics.store_failed, ended)
         self.readiness = Readiness(store, self.readers, self.writer, settings, metrics)
         self.collections = Collections(store, self.readers, time.monotonic)
@@ -176,6 +175,10 @@ class Collector:
         result = await self.workers.run(partial(plausibility, most_cells=2**18), collection.mechanism, counts)
         return result.alarm
 
+    def places(self, method: str) -> EstimatePlaces:
+        """Return the places of estimates by a method."""
+        return self.quick_places if method in QUICK_METHODS else self.slow_places
+
     def allowed_origins(self, collection: str) -> Sequence[str]:
         """Return the origins that may read responses about a collection, if it is cached."""
         cached = self.collections.cached(collection)
@@ -198,7 +201,7 @@ class Collector:
         with contextlib.suppress(ApiError):  # the store may be unavailable; the next start erases them
             await self.writer.erase()
         await self.writer.stop()
-        self.workers.stop()
-        self.unpackers.stop()
+        for workers in (self.workers, self.unpackers, self.slow_places.workers):
+            workers.stop()
         self.readers.stop()
         self.store.close_all()

@@ -43,18 +43,13 @@ async def give_comparison(collector: Collector, request: Request) -> JsonRespons
         raise ApiError("invalid", f"every collection must have reports; {empty[0]} has none yet")
 
     async def encoded() -> bytes:
-        return await _encode(collector, groups, counts, options, against)
+        with collector.slow_places.take(collector.addresses.of(request.scope), names[0]):
+            return await _encode(collector, groups, counts, options, against)
 
     version = tuple((one.n, group.progress.batches) for group, one in zip(groups, counts, strict=True))
     views = tuple((group.id, group.is_released) for group in groups)
     key = ("comparison", views, against, *options.key)
-    cache = collector.unusual_responses
-    known = cache.known(key, version)
-    if known is not None:
-        return JsonResponse(known)
-    address = collector.addresses.of(request.scope)
-    with collector.estimates_each.take(address), collector.estimates_per_collection.take(names[0]):
-        return JsonResponse(await cache.get(key, encoded, version))
+    return JsonResponse(await collector.unusual_responses.get(key, encoded, version))
 
 
 def _about(request: Request, name: str) -> Request:

@@ -10,8 +10,7 @@ import asyncio
 import dataclasses
 import io
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Coroutine, Hashable
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -33,12 +32,14 @@ from sfumato.server.api.days import counts_without, day_of_date, reject_days
 from sfumato.server.api.schemas import AnswerRow, EstimateResponse, EstimateRow
 from sfumato.server.http.responses import ApiError, JsonResponse, Send
 from sfumato.server.jobs.estimates import cached_estimate, estimate_of, in_words
+from sfumato.server.jobs.threads import Workers
 
 __all__ = [
     "AGGREGATE_TYPE",
     "METHODS",
     "PARQUET_TYPE",
     "as_parquet",
+    "cached_response",
     "estimate_response",
     "frequency_rows",
     "give_aggregate",
@@ -58,8 +59,6 @@ _MOST_TESTED = 2**18
 _IMPLAUSIBLE = (
     "The reports are improbable under every distribution of answers (p at most 1e-6), so some of them may be forged."
 )
-#: Methods that take a fraction of a second for every mechanism; the others run in a process with a time limit.
-_QUICK_METHODS = ("unbiased", "simplex")
 #: Confidence levels whose responses are cached together.
 _USUAL_LEVELS = (0.9, 0.95, 0.99)
 #: Maximum values of an estimate in a stream; for larger domains the stream sends only the number of reports.
@@ -235,22 +234,13 @@ async def give_estimate(collector: Collector, request: Request) -> JsonResponse 
         options = await _without_days(collector, request, collection, options)
     if request.headers.get("accept", "") == PARQUET_TYPE:
         wave, counts = await _counts_of(collector, collection, options)
-        with _share(collector, request, collection):
+        places = collector.places(options.method)
+        with places.take(collector.addresses.of(request.scope), collection.id):
             estimate = await _estimate(collector, collection, counts, options, wave)
             table = estimate if options.question is None else _answers(estimate, options.question)
-            content = await collector.workers.run(as_parquet, table, options.confidence)
+            content = await places.workers.run(as_parquet, table, options.confidence)
         return Response(content, media_type=PARQUET_TYPE)
     return JsonResponse(await estimate_response(collector, collection, options, request))
-
-
-@contextmanager
-def _share(collector: Collector, request: Request, collection: Collection) -> Iterator[None]:
-    """Hold one of the estimates that an address and a collection may wait for; raise ApiError if there are too many."""
-    with (
-        collector.estimates_each.take(collector.addresses.of(request.scope)),
-        collector.estimates_per_collection.take(collection.id),
-    ):
-        yield
 
 
 async def estimate_response(
@@ -259,19 +249,35 @@ async def estimate_response(
     """Return the estimate as JSON from a cache; the estimate is computed once for all levels and questions."""
     wave, counts = await _counts_of(collector, collection, options)
 
-    async def encoded() -> bytes:
+    async def encoded(workers: Workers) -> bytes:
         estimate = await _estimate(collector, collection, counts, options, wave) if counts.n else None
-        return await collector.workers.run(_encode, collection, options, estimate, wave, counts)
+        return await workers.run(_encode, collection, options, estimate, wave, counts)
 
+    key, version = (*_view(collection, wave), *options.key), _version(collection, counts)
+    return await cached_response(collector, request, collection, options, key, version, encoded)
+
+
+async def cached_response(
+    collector: Collector,
+    request: Request,
+    collection: Collection,
+    options: EstimateRequest,
+    key: Hashable,
+    version: Hashable,
+    compute: Callable[[Workers], Coroutine[Any, Any, bytes]],
+) -> bytes:
+    """Return a response from its cache, or compute it in a place for its method."""
     usual = options.confidence in _USUAL_LEVELS and options.question in (None, collection.question)
     cache = collector.estimate_responses if usual else collector.unusual_responses
-    key, version = (*_view(collection, wave), *options.key), _version(collection, counts)
-    known = cache.known(key, version)
-    if known is not None:
-        return known
-    # Many readers may wait for one computation; only the request that starts it uses a share.
-    with nullcontext() if cache.is_pending(key, version) else _share(collector, request, collection):
-        return await cache.get(key, encoded, version)
+    places = collector.places(options.method)
+    # There are few usual responses, so each quick one has a separate place that no other level or question can use up.
+    place = key if usual and places is collector.quick_places else collection.id
+
+    async def computed() -> bytes:  # many readers may wait for it, and only the request that starts it takes a place
+        with places.take(collector.addresses.of(request.scope), place):
+            return await compute(places.workers)
+
+    return await cache.get(key, computed, version)
 
 
 def _view(collection: Collection, wave: int | None) -> tuple[str, bool, int | None]:
@@ -292,17 +298,18 @@ async def _estimate(
         raise ApiError("invalid", "the collection has no reports yet; retry after the first report")
 
     method = options.method
+    places = collector.places(method)
 
     async def computed() -> bytes:
-        if method in _QUICK_METHODS:
-            return await collector.workers.run(cached_estimate, collection.mechanism, counts, method)
-        spec, content = collection.record.mechanism, await collector.workers.run(counts.to_json)
+        if places is collector.quick_places:
+            return await places.workers.run(cached_estimate, collection.mechanism, counts, method)
+        spec, content = collection.record.mechanism, await places.workers.run(counts.to_json)
         document: str = await collector.slow_estimates.ask("estimate", mechanism=spec, counts=content, method=method)
         return document.encode()
 
     key = (*_view(collection, wave), method, options.without)
     cached = await collector.cached_estimates.get(key, computed, _version(collection, counts))
-    return await collector.workers.run(estimate_of, collection.mechanism, cached)
+    return await places.workers.run(estimate_of, collection.mechanism, cached)
 
 
 def _answers(estimate: Estimate, question: Question) -> Answers:

@@ -17,10 +17,18 @@ from sfumato.estimation import WaveEstimates, estimate_waves
 from sfumato.mechanisms import Mechanism
 from sfumato.server.api.collections import Collection
 from sfumato.server.api.collector import Collector
-from sfumato.server.api.results import PARQUET_TYPE, EstimateRequest, frequency_rows, readable, requested_estimate
+from sfumato.server.api.results import (
+    PARQUET_TYPE,
+    EstimateRequest,
+    cached_response,
+    frequency_rows,
+    readable,
+    requested_estimate,
+)
 from sfumato.server.api.schemas import ChangeResponse, ChangeRow, WaveResponse, WavesResponse
 from sfumato.server.http.responses import ApiError, JsonResponse
 from sfumato.server.jobs.estimates import in_words
+from sfumato.server.jobs.threads import Workers
 
 __all__ = ["METHODS", "give_waves"]
 
@@ -44,15 +52,17 @@ async def give_waves(collector: Collector, request: Request) -> JsonResponse | R
         raise ApiError("invalid", "this collection has too many values; request the estimate of one wave")
     counts = await collector.collections.wave_counts(collection)
     if request.headers.get("accept", "") == PARQUET_TYPE:
-        file = await collector.workers.run(_parquet, collection.mechanism, counts, options)
+        places = collector.places(options.method)
+        with places.take(collector.addresses.of(request.scope), collection.id):
+            file = await places.workers.run(_parquet, collection.mechanism, counts, options)
         return Response(file, media_type=PARQUET_TYPE)
 
-    async def encoded() -> bytes:
-        return await collector.workers.run(_encode, collection, counts, options)
+    async def encoded(workers: Workers) -> bytes:
+        return await workers.run(_encode, collection, counts, options)
 
     reports = tuple(sorted((wave, each.n) for wave, each in counts.items()))
     key = (collection.id, "waves", collection.is_released, options.method, options.confidence)
-    return JsonResponse(await collector.estimate_responses.get(key, encoded, reports))
+    return JsonResponse(await cached_response(collector, request, collection, options, key, reports, encoded))
 
 
 def _estimates(mechanism: Mechanism, counts: dict[int, Aggregate], method: str) -> WaveEstimates:

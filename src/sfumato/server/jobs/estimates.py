@@ -1,4 +1,4 @@
-"""A cache for the results of long computations, and the form in which it stores estimates.
+"""Places for long computations, a cache for their results, and the form in which it stores estimates.
 
 The cache stores the document of an estimate. The document has no standard errors or intervals; the library derives
 them for each confidence level.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Hashable
+from collections.abc import Callable, Coroutine, Hashable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -17,14 +18,34 @@ from sfumato.collecting import Aggregate
 from sfumato.errors import InvalidInput, SfumatoError
 from sfumato.estimation import Estimate, estimate
 from sfumato.mechanisms import Mechanism
+from sfumato.server.http.limits import Shares
 from sfumato.server.http.responses import ApiError
+from sfumato.server.jobs.threads import Workers
 
-__all__ = ["ResultCache", "cached_estimate", "estimate_of", "in_words"]
+__all__ = ["QUICK_METHODS", "EstimatePlaces", "ResultCache", "cached_estimate", "estimate_of", "in_words"]
 
+#: Methods that take a fraction of a second for every mechanism; the others run in a process with a time limit, and
+#: their intervals in separate threads.
+QUICK_METHODS = ("unbiased", "simplex")
 #: Error reasons that are cached, because the same request would fail again.
 _FINAL = ("invalid", "too-hard")
 #: Bytes of a cache entry in addition to its result.
 _ENTRY_OVERHEAD = 512
+
+
+class EstimatePlaces:
+    """Threads for the estimates of some methods, and the places of each address and collection before them."""
+
+    def __init__(self, each: int, per_collection: int, workers: Workers) -> None:
+        self.workers = workers
+        self._each = Shares(each, "this address is waiting for too many estimates; retry when they have arrived")
+        self._per_collection = Shares(per_collection, "too many estimates of this collection are waiting; retry later")
+
+    @contextmanager
+    def take(self, address: bytes, collection: Hashable) -> Iterator[None]:
+        """Hold a place in a block; raise ApiError if the address or the collection holds too many."""
+        with self._each.take(address), self._per_collection.take(collection):
+            yield
 
 
 class ResultCache:
@@ -43,15 +64,6 @@ class ResultCache:
         """Return the cached result of a version, or None."""
         cached, result = self._results.get(key, (None, None))
         return result if cached == version else None
-
-    def known(self, key: Hashable, version: Hashable = None) -> bytes | None:
-        """Return the cached result of a key, or None."""
-        result = self._cached(key, version)
-        return result if isinstance(result, bytes) else None
-
-    def is_pending(self, key: Hashable, version: Hashable = None) -> bool:
-        """Return whether the result of a key is being computed."""
-        return (key, version) in self._pending
 
     async def get(
         self, key: Hashable, compute: Callable[[], Coroutine[Any, Any, bytes]], version: Hashable = None
