@@ -278,6 +278,7 @@ def test_nginx_takes_submissions_over_tls_and_logs_no_address(tmp_path: Path, mo
             "/etc/letsencrypt/live/collect.example/fullchain.pem": str(certificate),
             "/etc/letsencrypt/live/collect.example/privkey.pem": str(private),
             "127.0.0.1:8000": f"127.0.0.1:{collector.port}",
+            "networks 100;": "networks 2;",
         }.items():
             assert site.count(before) == 1, before
             site = site.replace(before, after)
@@ -286,6 +287,8 @@ def test_nginx_takes_submissions_over_tls_and_logs_no_address(tmp_path: Path, mo
             f"{name}_temp_path {tmp_path}/{name};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
         )
         user = "user root;" if os.getuid() == 0 else ""  # the user of workers otherwise, which cannot write here
+        # The test states addresses of its clients, because this machine may have no address of IPv6.
+        site = f"set_real_ip_from 127.0.0.1; real_ip_header X-Address; {site}"
         configuration = (
             f"{user} daemon off; worker_processes 1; pid {tmp_path}/nginx.pid; error_log {log} info;\n"
             f"events {{}}\nhttp {{ access_log {tmp_path}/access.log; {folders}\n{site}}}\n"
@@ -328,6 +331,17 @@ def test_nginx_takes_submissions_over_tls_and_logs_no_address(tmp_path: Path, mo
             assert [admin.aggregate(one).n for one in (name, keyed)] == [1, len(reports)]
             for client in (admin, participant, machine):
                 client.close()
+            # Two live streams of one network leave its other addresses no request, and other networks theirs.
+            stream = f"GET /v1/collections/{name}/live HTTP/1.1\r\nHost: collect.example\r\nX-Address: "
+            with contextlib.ExitStack() as stack:
+                for other in ("2001:db8::1", "2001:db8:0:0:a:a:a:a"):
+                    plain = stack.enter_context(socket.create_connection(("127.0.0.1", secure_port), timeout=30))
+                    secure = stack.enter_context(context.wrap_socket(plain, server_hostname="collect.example"))
+                    secure.sendall(f"{stream}{other}\r\n\r\n".encode())
+                    assert secure.recv(2**10).startswith(b"HTTP/1.1 200 ")
+                assert ask("/readyz", "X-Address: 2001:db8::3\r\n").startswith(b"HTTP/1.1 429 ")
+                for other in ("2001:db8:0:1::1", "2001:db9::1", "192.0.2.1"):
+                    assert ask("/readyz", f"X-Address: {other}\r\n").startswith(b"HTTP/1.1 200 ")
             too_long = f"POST /v1/collections HTTP/1.1\r\nHost: collect.example\r\nContent-Length: {2**24}\r\n\r\n"
             assert send(too_long.encode()).startswith(b"HTTP/1.1 413 ")
             assert ask("/readyz").endswith(b'{"status":"ready"}')

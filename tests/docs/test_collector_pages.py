@@ -161,7 +161,7 @@ def test_the_limits_are_those_of_the_settings() -> None:
         f"| {settings.estimates_each} and {settings.estimates_per_collection} at a time |",
         f"| {settings.slow_estimates_each} and {settings.slow_estimates_per_collection} at a time |",
         f"| {settings.estimate_seconds:g} seconds, 1 GiB | `too-hard`",
-        f"| connections from one address | {settings.connections_each},",
+        f"| connections from one address, or one /64 network of IPv6 | {settings.connections_each},",
         f"| {settings.open_batch} (`--open-batch`) |",
         f"| {settings.open_per_address:,} per day (`--open-per-address`) |",
         f"| {settings.open_per_collection:,} per day (`--open-per-collection`) |",

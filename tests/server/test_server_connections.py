@@ -20,6 +20,7 @@ from typing import cast
 import numpy as np
 import pytest
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 import sfumato as sf
 from sfumato.server.api.collector import Collector
@@ -425,6 +426,69 @@ def test_an_address_that_is_not_a_proxy_has_a_share_of_the_connections(tmp_path:
     behind_proxy = served(url, connections_each=2, proxies="127.0.0.0/8")
     with behind_proxy as collector, connected(collector), connected(collector):
         assert collector.ask("GET", "/healthz").status == 200
+
+
+def is_rejected(collector: Served) -> bool:
+    """Whether a new connection is closed at once."""
+    with socket.socket() as client:
+        try:
+            client.connect(("127.0.0.1", collector.port))
+        except ConnectionResetError:  # already
+            return True
+        return rest(client) == b""
+
+
+def test_the_addresses_of_a_network_share_its_connections(
+    tmp_path: Path, complaints: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    addresses = iter([*(f"2001:db8::{i}" for i in (1, 2, 3)), "2001:db8:0:1::1", "::ffff:192.0.2.1", "192.0.2.1"])
+    monkeypatch.setattr(
+        "uvicorn.protocols.http.httptools_impl.get_remote_addr", lambda _: (next(addresses, "192.0.2.1"), 1)
+    )
+    with served(f"sqlite:///{tmp_path}/collect.db", connections_each=2) as collector:
+        with contextlib.ExitStack() as stack:
+            for _ in range(2):
+                stack.enter_context(connected(collector))
+            assert is_rejected(collector)
+            assert len(inside(collector).connections.open) == 2
+            for _ in range(3):
+                stack.enter_context(connected(collector))
+            assert is_rejected(collector)
+            until(lambda: complaints != [] and inside(collector).connections.rejected == 0)
+        assert set(complaints) == {"connections rejected, because too many are open"}
+        complaints.clear()
+
+
+def waits(end: Connection) -> bool:
+    """Whether a request has begun to arrive and not ended, or its response is not read."""
+    cycle: RequestResponseCycle | None = end.cycle
+    return end.flow.write_paused or (cycle is not None and cycle.more_body)
+
+
+@pytest.mark.parametrize("waits_for", ["body", "reader"])
+def test_a_new_connection_takes_the_place_of_the_oldest_one_that_waits_for_its_client(
+    tmp_path: Path, complaints: list[str], waits_for: str
+) -> None:
+    with served(f"sqlite:///{tmp_path}/collect.db", connections=3, live_seconds=0.02) as collector:
+        name = created(collector, LONG)
+        busy = created(collector, sf.Uniform(sf.Domain(["no", "yes"]), 1))
+        head = (
+            f"POST /v1/collections/{name}/reports HTTP/1.1\r\nHost: x\r\n"
+            "Content-Type: application/json\r\nContent-Length: 99\r\n\r\n"
+        )
+        stalled = head.encode() + b"some" if waits_for == "body" else request(f"/v1/collections/{name}/live")
+        with (
+            connected(collector, request(f"/v1/collections/{busy}/live")) as (_, reading),
+            connected(collector, stalled) as (_, oldest),
+            connected(collector, stalled) as (_, newest),
+        ):
+            streams = 1 if waits_for == "body" else 3
+            until(lambda: inside(collector).streams == streams and waits(oldest) and waits(newest))
+            assert collector.ask("GET", "/healthz").status == 200
+            until(lambda: not is_open(collector, oldest))
+            assert is_open(collector, newest)
+            assert is_open(collector, reading)
+    assert not complaints
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such limits")

@@ -52,7 +52,7 @@ ATTRIBUTES = {
     "timeout_keep_alive_task",
     "transport",
 }
-CYCLE_ATTRIBUTES = {"disconnected", "keep_alive", "message_event", "response_complete"}
+CYCLE_ATTRIBUTES = {"disconnected", "keep_alive", "message_event", "more_body", "response_complete"}
 CYCLE_PARAMETERS = {
     "scope", "transport", "flow", "logger", "access_logger", "access_log", "default_headers", "message_event",
     "expect_100_continue", "keep_alive", "on_response",
@@ -93,7 +93,8 @@ def test_the_attributes_of_a_connection_are_there(protocol: Any) -> None:
     assert protocol.timeout_keep_alive_task is None
     assert len(protocol.pipeline) == 0
     assert protocol.server_state.default_headers == []
-    assert not {"_all", "_earlier", "_overhead", "_progress", "_since"} & set(vars(protocol)), "a name is used twice"
+    added = {"_all", "_earlier", "_overhead", "_progress", "_since", "network", "waits_for_client"}
+    assert not added & set(vars(protocol)), "a name is used twice"
     assert callable(httptools.HttpRequestParser(protocol).should_upgrade)
 
 

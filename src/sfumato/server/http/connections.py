@@ -35,6 +35,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from sfumato.errors import InvalidInput
+from sfumato.server.http.limits import network
 from sfumato.server.http.responses import ApiError
 from sfumato.server.http.telemetry import LOG
 
@@ -123,8 +124,9 @@ class JoinedWrites(asyncio.Transport):
 class Connections:
     """The connections of one process: at most ``most``, each dropped after it stalls for ``timeout`` seconds.
 
-    One address has at most ``most_each`` connections, unless it is one of the ``proxies``. If all connections are in
-    use, a new one replaces an idle one of the address that has the most.
+    A network (see ``limits.network``) has at most ``most_each`` connections; the ``proxies`` have no such limit. If all
+    connections are in use, a new one replaces one of the network that has the most: the oldest idle one, or else the
+    oldest one whose client has not sent the whole body or does not read its response.
     """
 
     #: Maximum bytes of responses that wait for slow readers, over all connections.
@@ -142,7 +144,7 @@ class Connections:
         self.most, self.timeout, self._clock = _as_files_allow(most), timeout, clock
         self._most_each, self._is_proxy = most_each, _membership(proxies)
         self.open: set[Connection] = set()
-        self._by_address: dict[str, dict[Connection, None]] = {}
+        self._by_network: dict[bytes, dict[Connection, None]] = {}
         self.rejected = 0
         self._unsent: dict[Connection, int] = {}
         self._all_unsent = 0
@@ -164,29 +166,31 @@ class Connections:
                 self.rejected = 0
 
     def admit(self, connection: Connection) -> bool:
-        """Add a new connection, in place of an idle one if needed; return whether there was room."""
-        address = connection.address
-        share = len(self._by_address.get(address, ()))
+        """Add a new connection, in place of another one if needed; return whether there was room."""
+        address = connection.client[0] if connection.client else ""
+        connection.network = network(address)
+        share = len(self._by_network.get(connection.network, ()))
         if 0 < self._most_each <= share and not self._is_proxy(address):
             return False
         if len(self.open) >= self.most:
-            most = max(self._by_address.values(), key=len)
-            idle = next((one for one in most if not _is_under_way(one.cycle)), None)
-            if idle is None:
+            most = max(self._by_network.values(), key=len)
+            replaced = next((one for one in most if not _is_under_way(one.cycle)), None)
+            replaced = replaced or next((one for one in most if one.waits_for_client), None)
+            if replaced is None:
                 return False
-            self.remove(idle)
-            idle.drop()
+            self.remove(replaced)
+            replaced.drop()
         self.open.add(connection)
-        self._by_address.setdefault(address, {})[connection] = None
+        self._by_network.setdefault(connection.network, {})[connection] = None
         return True
 
     def remove(self, connection: Connection) -> None:
         """Remove a connection that is closed; nothing happens if it was not admitted."""
         self.open.discard(connection)
-        share = self._by_address.get(connection.address, {})
+        share = self._by_network.get(connection.network, {})
         share.pop(connection, None)
         if not share:
-            self._by_address.pop(connection.address, None)
+            self._by_network.pop(connection.network, None)
 
     def add_unsent(self, connection: Connection, size: int) -> None:
         """Record bytes that wait for a slow reader; above the limit, drop the connection that has waited longest."""
@@ -213,7 +217,7 @@ class Connection(HttpToolsProtocol):
     Every request passes through this class. Slots and direct calls of the base class halve its cost.
     """
 
-    __slots__ = ("_all", "_earlier", "_overhead", "_progress", "_since", "address")
+    __slots__ = ("_all", "_earlier", "_overhead", "_progress", "_since", "network")
 
     def __init__(
         self,
@@ -228,7 +232,7 @@ class Connection(HttpToolsProtocol):
         self._earlier: list[RequestResponseCycle] = []
         self._progress: object = _NOT_WAITING
         self._since = 0.0
-        self.address = ""  # of the other end, which may be a proxy
+        self.network = b""  # of the other end, which may be a proxy
 
     def drop(self) -> None:
         """Close the connection at once and discard unsent bytes; its handler receives a disconnect."""
@@ -244,7 +248,6 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(JoinedWrites(transport, self.loop))
-        self.address = self.client[0] if self.client else ""
         if not self._all.admit(self):
             self._all.rejected += 1
             self.drop()
@@ -258,6 +261,11 @@ class Connection(HttpToolsProtocol):
             cycle.disconnected = True
             cycle.message_event.set()
         super().connection_lost(exc)
+
+    @property
+    def waits_for_client(self) -> bool:
+        """Whether a request is under way whose client has to send the rest of the body or to read the response."""
+        return self.flow.write_paused or (_is_under_way(self.cycle) and self.cycle.more_body)
 
     # -- timeout -----------------------------------------------------------------------------------------------
 
