@@ -577,58 +577,6 @@ def test_a_certificate_says_what_it_rests_on() -> None:
         certificate.raise_if_violated(coverage="most")  # type: ignore[arg-type]
 
 
-def test_a_certificate_that_does_not_say_how_much_was_read() -> None:
-    document = json.loads(example().to_json())
-    del document["read"]
-    older = sf.Certificate.from_json(json.dumps(document))
-    assert older.coverage is None
-    assert json.loads(older.to_json()) == document
-    assert sf.verify(older) == example()
-    assert older.raise_if_violated() is older
-    with pytest.raises(Undecided, match="coverage is None"):
-        older.raise_if_violated(coverage="surrogate")
-
-
-#: Mechanisms with the evidence that versions before ``read`` gave for them, and what this one reads.
-BEFORE_READ: list[tuple[Any, str, str]] = [
-    (RandomizedResponse(sf.Domain.range(5), 1), "law read from the sampler, every branch of all 5 values", "all"),
-    (
-        RandomizedResponse(sf.Domain.range(2000), 1),
-        "stated law; the sampler read on every branch of 0, 1000, 1999, and equal to it there",
-        "some",
-    ),
-    (
-        HighLowSubset(sf.Domain.range(100), [1, 2, 3, 4, 5, 6, 7, 8], 1),
-        "stated law; the sampler read on every branch of 0, 50, 99, and equal to it there",
-        "some",
-    ),
-    (
-        UnaryEncoding(sf.Domain.range(100), 1),
-        "stated law; the sampler read bit by bit for 0, 50, 99, and equal to it there",
-        "some",
-    ),
-    (
-        SubsetSelection(sf.Domain.range(100), 1),
-        "stated law; the sampler has too many branches at this size to be read",
-        "smaller",
-    ),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("mechanism", "evidence", "read"), BEFORE_READ, ids=lambda case: getattr(case, "name", ""))
-def test_certificates_from_before_may_use_the_words_of_their_time(mechanism: Any, evidence: str, read: str) -> None:
-    policy = sf.HighLow(mechanism.domain, getattr(mechanism, "sensitive", mechanism.domain.labels), 1)
-    document = json.loads(sf.audit(mechanism, policy).to_json())
-    assert document.pop("read") == read
-    assert sf.verify(sf.Certificate.from_json(json.dumps({**document, "evidence": evidence}))).coverage == {
-        "smaller": "surrogate"
-    }.get(read, read)
-    for wishful in ("trust me", "law read from the sampler, every branch of all 100 values", evidence + " "):
-        with pytest.raises(InvalidInput, match="its statement must be that of the repeated audit"):
-            sf.verify(sf.Certificate.from_json(json.dumps({**document, "evidence": wishful})))
-
-
 def test_edited_information_is_refused() -> None:
     policy = sf.Prior(DOMAIN, ["0.5", "0.2", "0.1", "0.1", "0.1"], 1)
     document = json.loads(sf.audit(RandomizedResponse(DOMAIN, 1), policy).to_json())
@@ -641,9 +589,6 @@ def test_edited_information_is_refused() -> None:
     ):
         with pytest.raises(InvalidInput, match="its statement must be that of the repeated audit"):
             sf.verify(sf.Certificate.from_json(json.dumps({**document, "information": edited})))
-        without_read = {key: value for key, value in {**document, "information": edited}.items() if key != "read"}
-        with pytest.raises(InvalidInput, match="its statement must be that of the repeated audit"):
-            sf.verify(sf.Certificate.from_json(json.dumps(without_read)))
     for nats in (0.0, None):
         with pytest.raises(InvalidInput, match="complete JSON certificate"):  # without its bound it was not compared
             sf.Certificate.from_json(json.dumps({**document, "information": {"nats": nats, "bound": None}}))

@@ -363,17 +363,6 @@ def test_certificates_state_the_information_and_keep_it() -> None:
     assert sf.verify(read) == certificate
 
 
-def test_certificates_from_before_information_was_stated_are_still_read() -> None:
-    mechanism = PriorBinary(XY, ["0.9", "0.1"], 1)
-    document = json.loads(sf.audit(mechanism, mechanism.policy).to_json())
-    del document["information"]
-    old = sf.Certificate.from_json(json.dumps(document))
-    assert old.information is None
-    assert sf.verify(old).holds
-    plain = json.loads(sf.audit(RandomizedResponse(XY, 1), Uniform(XY, 1)).to_json())
-    assert "information" not in plain
-
-
 def test_a_certificate_with_another_information_is_refused() -> None:
     mechanism = PriorBinary(XY, ["0.9", "0.1"], 1)
     document = json.loads(sf.audit(mechanism, mechanism.policy).to_json())

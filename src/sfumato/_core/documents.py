@@ -20,6 +20,7 @@ __all__ = [
     "canonical_json",
     "check_keys",
     "did_you_mean",
+    "different_keys",
     "finite",
     "label_document",
     "number_document",
@@ -50,6 +51,19 @@ def canonical_json(document: Mapping[str, Any]) -> str:
 def canonical_hash(document: Mapping[str, Any]) -> str:
     """Return the SHA-256 hash of the canonical JSON of a document, in hexadecimal."""
     return hashlib.sha256(canonical_json(document).encode()).hexdigest()
+
+
+def different_keys(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
+    """Return the keys that only one document has, or whose parts have different canonical JSON; 1, 1.0 and true differ.
+
+    >>> different_keys({"a": 1, "b": [2]}, {"a": 1.0, "b": [2], "c": None})
+    ['a', 'c']
+    """
+
+    def part(document: Mapping[str, Any], key: str) -> str:
+        return canonical_json({key: document[key]} if key in document else {})
+
+    return [key for key in {**first, **second} if part(first, key) != part(second, key)]
 
 
 def finite(value: Any) -> Any:

@@ -15,6 +15,7 @@ from sfumato._core import (
     Result,
     canonical_hash,
     check_keys,
+    different_keys,
     label_document,
     plot_result,
     read_label,
@@ -76,8 +77,7 @@ class Certificate(Result):
         - ``"some"``: every branch of some values; for the others, the audit used the output probabilities that the
           mechanism states;
         - ``"surrogate"``: only a smaller instance of the same class, over fewer values;
-        - ``"none"``: nothing;
-        - None: not stated, in certificates of early releases.
+        - ``"none"``: nothing.
     information
         Mutual information in nats between a value drawn from the prior and its report. None unless the policy is a
         :class:`Prior` policy and the audit read the sampler for every value.
@@ -111,7 +111,7 @@ class Certificate(Result):
     evidence: str
     mechanism: dict[str, Any]
     policy: dict[str, Any]
-    coverage: Coverage | None = None
+    coverage: Coverage
     # Doubles for people to read; certificates that differ only in their last digits are equal.
     information: float | None = field(default=None, compare=False)
     information_bound: float | None = field(default=None, compare=False)
@@ -159,7 +159,7 @@ class Certificate(Result):
             raise PolicyViolated(
                 f"{self.summary()}. Do not use this mechanism; design(policy) returns one that obeys the policy."
             )
-        if _COVERAGES.index(self.coverage or "none") > _COVERAGES.index(coverage):
+        if _COVERAGES.index(self.coverage) > _COVERAGES.index(coverage):
             raise Undecided(
                 f"{self.summary()}; but the audit read too little of the sampler: coverage is {self.coverage!r}, and "
                 f"{coverage!r} is required [{self.evidence}]. Define audit_surrogate() in the class of the mechanism, "
@@ -281,7 +281,7 @@ class Certificate(Result):
             "output": self.output,
             "fault": self.fault,
             "evidence": self.evidence,
-            **({} if self.coverage is None else {"read": _FILE_WORDS[self.coverage]}),
+            "read": _FILE_WORDS[self.coverage],
             "mechanism_hash": self.mechanism_hash,
             "policy_hash": self.policy_hash,
             "mechanism": self.mechanism,
@@ -322,7 +322,8 @@ class Certificate(Result):
         Raises
         ------
         InvalidInput
-            If a key is missing, unknown or repeated, or a hash does not match.
+            If a key is missing, unknown or repeated, a hash does not match, or a part is not written as :meth:`to_json`
+            writes it.
         """
         try:
             document = json.loads(text, object_pairs_hook=_once_each)
@@ -353,7 +354,8 @@ class Certificate(Result):
         Raises
         ------
         InvalidInput
-            If a key is missing or unknown, or a hash does not match.
+            If a key is missing or unknown, a hash does not match, or a part is not written as :meth:`to_dict` writes
+            it.
         """
         try:
             if (document["format"], document["version"]) != (_FORMAT, _VERSION):
@@ -381,6 +383,7 @@ class Certificate(Result):
                 wording_hash=_wording_hash(document),
             )  # fmt: skip
             hashes = {"mechanism": certificate.mechanism_hash, "policy": certificate.policy_hash}
+            restated = different_keys(certificate._document(), document)
         except InvalidInput:
             raise
         except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
@@ -391,6 +394,12 @@ class Certificate(Result):
             if stated != actual:
                 must, hint = f"be {actual}, the hash of its {part}", "The certificate was changed; do not trust it."
                 raise InvalidInput("a certificate", f"{part}_hash", must, stated, hint=hint)
+        if restated:
+            must, got = (
+                "be as Certificate.to_dict writes it",
+                Description("another notation, or more than it states"),
+            )
+            raise InvalidInput("a certificate", ", ".join(restated), must, got, hint=_COMPLETE)
         return certificate
 
 
@@ -425,10 +434,8 @@ def _text(document: Mapping[str, Any], key: str) -> str | None:
     return string
 
 
-def _coverage(document: Mapping[str, Any]) -> Coverage | None:
-    """Read the coverage, or None if the certificate does not state it."""
-    if "read" not in document:  # certificates of the first release do not state it
-        return None
+def _coverage(document: Mapping[str, Any]) -> Coverage:
+    """Read the coverage."""
     for coverage, word in _FILE_WORDS.items():
         if document["read"] == word:
             return coverage
@@ -437,7 +444,7 @@ def _coverage(document: Mapping[str, Any]) -> Coverage | None:
 
 def _nats(document: Mapping[str, Any], part: str) -> float | None:
     """Read a number of nats, or None."""
-    # Absent for other policies, and in certificates of early releases.
+    # Absent for policies that are not about a prior.
     if "information" not in document:
         return None
     stated = document["information"][part]
