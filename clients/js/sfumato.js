@@ -10,6 +10,8 @@ const MANY_COLUMNS = 4096
 const MANY_ENTRIES = 2 ** 14
 /** Maximum outputs of a cyclic design, and steps to weigh its sets; both bound the time to open a collection. */
 const MANY_OUTPUTS = 2 ** 22, MANY_STEPS = 2 ** 28
+/** Maximum items of a list, and bits of a frame or a report; both bound the memory that a spec can claim. */
+const MANY_ITEMS = 2 ** 24, MANY_BITS = 2 ** 26
 
 /** Throws an error. @param {any} got @returns {never} */
 function refuse(what = "", must = "", got, name = "InvalidInput") {
@@ -32,7 +34,7 @@ function field({ numbers, lanes, planes, planes_start }, decision) {
 
 /** Rejects decisions that share a bit: they are not independent. @param {Layout} layout */
 function checkLayout(layout) {
-	const taken = new Uint8Array(number(layout.frame_bits, 2 ** 31))
+	const taken = new Uint8Array(number(layout.frame_bits, MANY_BITS))
 	number(layout.lanes, layout.frame_bits) // lanes of zero bits would never end
 	if (layout.frame_bits % 8) refuse("frame_bits", "be a multiple of 8", layout.frame_bits) // a partial byte would read as 0
 	for (let i = 0, bits; (bits = field(layout, i)); i++) {
@@ -108,7 +110,7 @@ function each(list, read, length = list?.length) {
 	refuse("a list", `have ${length} items`, list)
 }
 
-const indices = (n = 0) => [...Array(n).keys()]
+const indices = (n = 0) => [...Array(n >= 0 && n <= MANY_ITEMS ? n : refuse("the length of a list", `be from 0 to ${MANY_ITEMS}`, n)).keys()]
 
 /** Number of bits of 0 … n-1. */
 const bitsFor = (n = 0n) => (n > 1 ? (n - 1n).toString(2).length : 0)
@@ -236,7 +238,7 @@ function lawOfParts(parts, partOf, places) {
 }
 
 /** The law of k values in one part. @param {TwoLevels} two @returns {Law} */
-const lawOfOne = (two, k = 0) => lawOfParts([two], new Uint8Array(k), new Uint8Array(k))
+const lawOfOne = (two, k = 0) => lawOfParts([two], new Uint8Array(number(k, MANY_BITS)), new Uint8Array(k))
 
 /** The law of one bit per value. Probabilities over 2^64 that a bit is set: `own` that of the value, `other` that of another one,
  * `harmless` that of a value that is not hidden. @param {(x: number) => boolean} isHidden @returns {Law} */
@@ -671,7 +673,7 @@ function block(p, k) {
 	const { block, places, members, blocks } = blocksOf(p.blocks, k)
 	const kinds = each(p.kinds, ({ mechanism, size, parameters }) => named(PARTS, mechanism)(parameters, number(size, k, 1)))
 	return parted(each(p.kind, (kind, j) => {
-		number(p.kinds[kind].size, members[j].length, members[j].length)
+		number(p.kinds[number(kind, kinds.length - 1)].size, members[j].length, members[j].length)
 		return kinds[kind]
 	}, blocks), block, places)
 }
@@ -1068,7 +1070,7 @@ export function readMechanism(spec) {
 	if (spec.version !== 1) refuse(`the version of ${spec.mechanism}`, "be 1", spec.version, "UnknownSpec")
 	layouts.forEach(checkLayout)
 	const domain = readDomain(spec.domain), sample = make(spec.parameters, domain.size, domain.sizes)
-	return { ...spec.report, domain, sample, law: sample.law, memory: sample.memory, layoutOf: (x) => layouts[sample.layoutOf?.(x) ?? 0] }
+	return { ...spec.report, bits: number(spec.report.bits, MANY_BITS), domain, sample, law: sample.law, memory: sample.memory, layoutOf: (x) => layouts[sample.layoutOf?.(x) ?? 0] }
 }
 
 // -- what reports reveal, and whether a mechanism obeys a policy --

@@ -167,6 +167,40 @@ test("a changed spec is rejected, or is another mechanism with a valid law", () 
 	assert.ok(refused > 1000)
 })
 
+/** Yields the document with one number replaced by a large one; in a list, only in its first two items. */
+function* enlarged(document) {
+	if (typeof document === "number") yield* [2 ** 31 - 1, 2 ** 31, 2 ** 53 - 1, -(2 ** 31)]
+	else if (document && typeof document === "object") for (const [key, part] of Object.entries(document).slice(0, Array.isArray(document) ? 2 : undefined)) {
+		for (const other of enlarged(part)) yield Array.isArray(document) ? Object.assign([...document], { [key]: other }) : { ...document, [key]: other }
+	}
+}
+
+test("no number of a spec reserves memory before it is checked", async () => {
+	let refused = 0
+	const real = Uint8Array, bounded = (length) => assert.ok(!(length > 2 ** 26), `an array of ${length} items`)
+	class Bounded extends real {
+		constructor(...parts) {
+			bounded(parts[0])
+			super(...parts)
+		}
+	}
+	const boundedArray = (length) => (bounded(length), Array(length)), watched = await changed("[...Array(", "[...boundedArray(")
+	await withGlobals({ Uint8Array: Bounded, boundedArray }, async () => {
+		for (const [name, vectors] of folder()) for (const { spec } of vectors.filter(isSmall).slice(0, 2)) for (const other of enlarged(spec)) {
+			try {
+				const mechanism = watched.readMechanism(other)
+				watched.disclose(mechanism, { domain: other.domain, policy: { kind: "uniform", epsilon: "inf" } })
+				watched.serialise(mechanism, watched.privatize(mechanism, 0))
+			} catch (error) {
+				// The engine limits the length of a BigInt itself.
+				assert.match(error.name, /InvalidInput|UnknownSpec|PolicyViolated|RangeError/, `${name}: ${error.message}: ${json(other)}`)
+				refused++
+			}
+		}
+	})
+	assert.ok(refused > 500)
+})
+
 // -- randomness -----------------------------------------------------------------------------------------------
 
 /** Runs a function while random bytes are recorded and no other randomness is allowed. */

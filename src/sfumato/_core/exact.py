@@ -61,6 +61,8 @@ _ACCEPTED = "a number, Fraction, Decimal, 'inf', or a string such as '0.1', 'ln 
 _LARGEST = 10**12
 #: Maximum bits in the denominator of an epsilon.
 _LONGEST_FRACTION_BITS = 4096
+#: Maximum bits in the numerator and denominator of a decimal or a string; Python writes no integer of 4,301 digits.
+_LONGEST_NUMBER_BITS = 14_000
 #: Largest epsilon whose bounds on e^ε are computed as integers; for larger ones these integers would be long.
 _LARGEST_BOUNDED = 10**4
 #: Maximum digits of an integer under a logarithm; factoring longer integers may take very long.
@@ -71,11 +73,15 @@ _BOUND_BITS = 160
 _NEAR_BITS = 2**16
 
 _TERM = re.compile(
-    r"(?:(?P<factor>\d+(?:\.\d+)?(?:/\d+)?)\s*\*?\s*)?"
-    r"ln\s*(?P<open>\()?\s*(?P<argument>\d+(?:\.\d+)?(?:/\d+)?)\s*(?(open)\))$"
+    r"(?:(?P<factor>\d++(?:\.\d++)?(?:/\d++)?)\s*+\*?\s*+)?"
+    r"ln\s*+(?P<open>\()?\s*+(?P<argument>\d++(?:\.\d++)?(?:/\d++)?)\s*+(?(open)\))$",
+    re.ASCII,
 )
-_EXPONENT = re.compile(r"[eE][+-]?0*[1-9]\d{4,}")
-_NUMBER = re.compile(r"(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?(/\d+)?$")
+#: A decimal or a fraction as a string; exact arithmetic with longer digits or exponents would fill the memory.
+_NUMBER = re.compile(
+    r"\s*[+-]?(\d{1,4300}/\d{1,4300}|(\d{1,4300}(\.\d{0,4300})?|\.\d{1,4300})(e[+-]?0{0,9}\d{1,4})?)\s*",
+    re.ASCII | re.IGNORECASE,
+)
 
 
 @functools.total_ordering
@@ -393,10 +399,8 @@ def _parse_text(text: str) -> Epsilon:
         elif match := _TERM.match(term):
             factor = _of_reasonable_length(Fraction(match["factor"] or 1))
             total += Epsilon._of(Fraction(0), _prime_exponents(Fraction(match["argument"]))) * factor
-        elif _NUMBER.match(term.lstrip("-")):
-            total += Epsilon._of(_of_reasonable_length(exact_fraction(term)))
         else:
-            raise ValueError(text)
+            total += Epsilon._of(_of_reasonable_length(exact_fraction(term)))
     return total
 
 
@@ -414,13 +418,18 @@ def exact_fraction(value: object) -> Fraction:
     if dtype_kind == "f" or isinstance(value, float):
         # str of a NumPy scalar is the shortest decimal for its width; repr would include its type.
         return Fraction(str(value) if dtype_kind else float.__repr__(value))
-    if isinstance(value, str) and (_EXPONENT.search(value) or "_" in value):
-        raise ValueError("a number must not have underscores or an exponent beyond 9999")
-    if isinstance(value, (int, Fraction, Decimal, str)):
-        if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) > 9999:
-            raise ValueError("a number must not have an exponent beyond 9999")
+    if isinstance(value, str) and not _NUMBER.fullmatch(value):
+        raise ValueError("a number must be a decimal or a fraction, with an exponent of at most 9999")
+    if isinstance(value, (int, Fraction)):
         return Fraction(value)
-    raise TypeError(f"not a number: {type(value).__name__}")
+    if not isinstance(value, (Decimal, str)):
+        raise TypeError(f"not a number: {type(value).__name__}")
+    if isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) > 9999:
+        raise ValueError("a number must not have an exponent beyond 9999")
+    number = Fraction(value)
+    if max(number.numerator.bit_length(), number.denominator.bit_length()) > _LONGEST_NUMBER_BITS:
+        raise ValueError("a number must have at most 4,000 digits")
+    return number
 
 
 def _prime_exponents(argument: Fraction) -> dict[int, Fraction]:

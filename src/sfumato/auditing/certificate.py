@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from sfumato._core import (
@@ -16,6 +15,7 @@ from sfumato._core import (
     canonical_hash,
     check_keys,
     different_keys,
+    exact_fraction,
     label_document,
     plot_result,
     read_label,
@@ -369,8 +369,8 @@ class Certificate(Result):
             certificate = cls(
                 holds=_flag(document, "holds"),
                 worst=TightestConstraint(
-                    _flag(worst, "violated"), float(worst["excess"]), Fraction(worst["left"]), Fraction(worst["right"]),
-                    Epsilon(worst["epsilon"]), names,
+                    _flag(worst, "violated"), float(worst["excess"]), exact_fraction(worst["left"]),
+                    exact_fraction(worst["right"]), Epsilon(worst["epsilon"]), names,
                 ),
                 output=_text(document, "output"),
                 fault=_text(document, "fault"),

@@ -60,6 +60,7 @@ class ColumnFile:
                 groups = list(range(len(counts)) if row_groups is None else row_groups)
                 left = sum(counts[group] for group in groups)
                 for batch in self._reader.iter_batches(batch_size=rows, row_groups=groups, columns=list(columns)):
+                    batch.validate(full=True)  # pyarrow does not check that strings are UTF-8
                     left -= batch.num_rows
                     yield batch
                 if left:
