@@ -6,8 +6,10 @@ The list is also the table of docs/how-to/use-files.md; a test compares them.
 from __future__ import annotations
 
 import datetime
+import functools
 import gzip
 import io
+import random
 import re
 import sys
 import zipfile
@@ -235,6 +237,12 @@ CASES = [
         "Parquet named .csv",
         table(pq.write_table, ["yes"]),
         "the file must be a text file; got a Parquet file. Rename the file so that it ends in .parquet.",
+    ),
+    Case(
+        "Parquet with strings that are not UTF-8",
+        table(functools.partial(pq.write_table, compression="NONE"), ["yes", "no"]).replace(b"yes", b"y\xffs"),
+        "the file must be a complete file of the format that its name states",
+        name="values.parquet",
     ),
     Case(
         "CSV named .parquet",
@@ -470,6 +478,48 @@ def test_further_columns_come_with_the_values(tmp_path: Path) -> None:
         assert pa.array(piece.extra["n"]).to_pylist() == numbers
     with pytest.raises(InvalidInput, match=r"the column must be one of 'v', 'g', 'n'; got 'x'"):
         list(read_indices(tmp_path / "v.csv", "v", domain=ANSWERS, extra=["x"]))
+
+
+def damaged(data: bytes, chance: random.Random) -> bytes:
+    """Return a file with a few bytes changed, removed or repeated; many of them are bytes of its strings."""
+    changed = bytearray(data)
+    for _ in range(chance.choice((1, 1, 2, 5))):
+        place = max(0, data.find(chance.choice((b"yes", b"no", b"east")), chance.randrange(len(data))))
+        place = min(chance.choice((place, chance.randrange(len(data)))), len(changed) - 1)
+        match chance.randrange(3):
+            case 0:
+                changed[place] = chance.choice((0, 0x80, 0xC3, 0xFF, chance.randrange(256)))
+            case 1:
+                del changed[place : place + chance.randrange(1, 9)]
+            case _:
+                changed[place:place] = changed[place : place + chance.randrange(1, 9)]
+        changed = changed or bytearray(b"v")
+    return bytes(changed)
+
+
+def test_a_damaged_file_is_read_or_rejected(tmp_path: Path, is_soak: bool) -> None:
+    chance = random.Random(39)
+    values, groups = ["yes", "no", "no"] * 20, ["east", "west", "east"] * 20
+    text = "v,g\n" + "".join(f"{value},{group}\n" for value, group in zip(values, groups, strict=True))
+    plain = functools.partial(pq.write_table, compression="NONE", use_dictionary=False)
+    files = {
+        "plain.parquet": table(plain, values, g=groups),
+        "dictionary.parquet": table(functools.partial(pq.write_table, compression="NONE"), values, g=groups),
+        "compressed.parquet": table(pq.write_table, values, g=groups),
+        "values.arrow": table(functools.partial(feather.write_feather, compression="uncompressed"), values, g=groups),
+        "values.csv": text.encode(),
+        "values.csv.gz": gzip.compress(text.encode(), mtime=0),
+    }
+    rejected = 0
+    for name, data in files.items():
+        for _ in range(3000 if is_soak else 250):
+            (tmp_path / name).write_bytes(damaged(data, chance))
+            try:
+                for piece in read_indices(tmp_path / name, "v", domain=ANSWERS, extra=["g"]):
+                    pa.array(piece.extra["g"]).to_pylist()
+            except InvalidInput:
+                rejected += 1
+    assert rejected > 200
 
 
 def test_the_page_lists_every_file() -> None:
