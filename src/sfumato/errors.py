@@ -219,11 +219,14 @@ class MissingExtra(SfumatoError, ImportError):
     Examples
     --------
     >>> print(MissingExtra("arrow", "encoding an Arrow column"))
-    encoding an Arrow column requires an optional dependency; install it with: pip install 'sfumato[arrow]'
+    encoding an Arrow column requires the extra 'arrow'; in the checkout of Sfumato, run: pip install '.[arrow]'
     """
 
     def __init__(self, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} requires an optional dependency; install it with: pip install 'sfumato[{extra}]'")
+        # Only a path: the name on a package index may belong to another project.
+        super().__init__(
+            f"{purpose} requires the extra {extra!r}; in the checkout of Sfumato, run: pip install '.[{extra}]'"
+        )
 
 
 def _restore(kind: type[SfumatoError], arguments: tuple[Any, ...], state: dict[str, Any]) -> SfumatoError:

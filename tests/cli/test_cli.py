@@ -539,4 +539,4 @@ def test_commands_of_a_collector_name_the_missing_extra(
 ) -> None:
     monkeypatch.setitem(sys.modules, "sfumato.server", None)  # importing it raises ImportError
     assert main(arguments) == 2
-    assert "pip install 'sfumato[server]'" in capsys.readouterr().err
+    assert "pip install '.[server]'" in capsys.readouterr().err

@@ -657,9 +657,9 @@ def test_without_pyarrow_column_files_name_the_extra_and_batches_work(
     mechanism = MECHANISMS["response, 3 bits"]
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     path = tmp_path / "reports.parquet"
-    assert "sfumato[arrow]" in refusal(write_reports, mechanism, [1], path, kind=MissingExtra)
+    assert "pip install '.[arrow]'" in refusal(write_reports, mechanism, [1], path, kind=MissingExtra)
     assert not path.exists()
-    assert "sfumato[arrow]" in refusal(list, read_reports(mechanism, path), kind=MissingExtra)
-    assert "sfumato[arrow]" in refusal(list, read_values(path), kind=MissingExtra)
+    assert "pip install '.[arrow]'" in refusal(list, read_reports(mechanism, path), kind=MissingExtra)
+    assert "pip install '.[arrow]'" in refusal(list, read_values(path), kind=MissingExtra)
     write_reports(mechanism, [1, 2], tmp_path / "reports.sfb")
     assert next(read_reports(mechanism, tmp_path / "reports.sfb")).tolist() == [1, 2]

@@ -125,6 +125,21 @@ def test_sentences_are_short(page: Path) -> None:
     assert len(long) <= (1 - SHARE) * len(lengths), "\n".join(long)
 
 
+@pytest.mark.parametrize("path", [*PAGES, *SOURCES], ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_advice_installs_sfumato_by_its_name(path: Path) -> None:
+    """On a package index the name may belong to another project; only a path of the checkout or the wheel is safe."""
+    by_name = re.findall(r"pip\s+install\s+(?:-\S+\s+)*[\"'`]*sfumato[\[\s\"'`]", path.read_text(encoding="utf-8"))
+    is_warning = path.relative_to(ROOT).as_posix() == "docs/how-to/install.md"  # "do not run pip install sfumato"
+    assert len(by_name) == (1 if is_warning else 0)
+
+
+def test_the_readme_names_the_commands_of_the_checkout() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for target in ("demo", "test", "quick"):
+        assert f"make {target}" in readme
+        assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+
+
 def test_banned_phrases_are_reported_outside_quotations() -> None:
     page = "It is told beside a text.\n> told\nThere is no longer a cost."
     assert [phrase for _, phrase, _ in banned_phrases(page)] == ["a text", "beside", "told"]

@@ -110,7 +110,7 @@ def test_parquet_without_pyarrow_is_an_error_that_names_the_extra(monkeypatch: p
     mechanism = sf.mechanisms.RandomizedResponse(sf.Domain(["no", "yes"]), 1)
     estimate = sf.estimate(mechanism, sf.aggregate(mechanism, [0, 1]))
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(ApiError, match=r"Request the estimate as JSON, .*pip install 'sfumato\[arrow\]'") as refused:
+    with pytest.raises(ApiError, match=r"Request the estimate as JSON, .*install the extra 'arrow'") as refused:
         as_parquet(estimate, CONFIDENCE)
     assert (refused.value.reason, refused.value.status) == ("unsupported-type", 415)
 

@@ -589,7 +589,7 @@ class Plan(Result):
         Returns
         -------
         matplotlib.figure.Figure
-            The figure; requires matplotlib (``pip install "sfumato[plot]"``).
+            The figure; requires matplotlib (the extra ``plot``).
         """
         figure: Figure = plot_result(self)
         return figure

@@ -244,7 +244,7 @@ class Answers(FrozenData, Result):
         Returns
         -------
         matplotlib.figure.Figure
-            The figure; requires matplotlib (``pip install "sfumato[plot]"``).
+            The figure; requires matplotlib (the extra ``plot``).
         """
         figure: Figure = plot_result(self, confidence, simultaneous=simultaneous)
         return figure

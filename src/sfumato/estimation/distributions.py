@@ -152,7 +152,7 @@ class DistributionEstimate(Answers, question="distribution"):
         Returns
         -------
         matplotlib.figure.Figure
-            The figure; requires matplotlib (``pip install "sfumato[plot]"``).
+            The figure; requires matplotlib (the extra ``plot``).
         """
         return super().plot(confidence, simultaneous=simultaneous)
 

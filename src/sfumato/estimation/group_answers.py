@@ -508,7 +508,7 @@ class GroupedAnswers(FrozenData, Result, Mapping[Any, tuple[LinearEstimate, ...]
         Returns
         -------
         matplotlib.figure.Figure
-            The figure; requires matplotlib (``pip install "sfumato[plot]"``).
+            The figure; requires matplotlib (the extra ``plot``).
         """
         figure: Figure = plot_result(self, confidence, simultaneous=simultaneous)
         return figure
@@ -899,7 +899,7 @@ class Comparison(FrozenData, Result):
         Returns
         -------
         matplotlib.figure.Figure
-            The figure; requires matplotlib (``pip install "sfumato[plot]"``).
+            The figure; requires matplotlib (the extra ``plot``).
         """
         figure: Figure = plot_result(self, confidence, simultaneous=simultaneous)
         return figure

@@ -294,7 +294,7 @@ class GroupedEstimate(FrozenData, Result):
         Returns
         -------
         matplotlib.figure.Figure
-            The figure; requires matplotlib (``pip install "sfumato[plot]"``).
+            The figure; requires matplotlib (the extra ``plot``).
         """
         figure: Figure = plot_result(self, confidence)
         return figure
@@ -550,7 +550,7 @@ class FrequencyTable(FrozenData, Result, Mapping[Any, LinearEstimate]):
         Returns
         -------
         matplotlib.figure.Figure
-            The figure; requires matplotlib (``pip install "sfumato[plot]"``).
+            The figure; requires matplotlib (the extra ``plot``).
         """
         figure: Figure = plot_result(self, confidence)
         return figure

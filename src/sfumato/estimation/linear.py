@@ -254,7 +254,7 @@ class LinearEstimate(FrozenData, Result):
         Returns
         -------
         matplotlib.figure.Figure
-            The figure; requires matplotlib (``pip install "sfumato[plot]"``).
+            The figure; requires matplotlib (the extra ``plot``).
         """
         figure: Figure = plot_result(self, confidence)
         return figure

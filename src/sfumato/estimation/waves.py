@@ -366,7 +366,7 @@ class WaveEstimates(FrozenData, Result):
         Returns
         -------
         matplotlib.figure.Figure
-            The figure; requires matplotlib (``pip install "sfumato[plot]"``).
+            The figure; requires matplotlib (the extra ``plot``).
         """
         figure: Figure = plot_result(self, confidence, values)
         return figure
@@ -623,7 +623,7 @@ class WaveTable(FrozenData, Result, Mapping[Any, LinearEstimate]):
         Returns
         -------
         matplotlib.figure.Figure
-            The figure; requires matplotlib (``pip install "sfumato[plot]"``).
+            The figure; requires matplotlib (the extra ``plot``).
         """
         figure: Figure = plot_result(self, confidence)
         return figure

@@ -1,7 +1,7 @@
 """Figures of estimates, answers, maps, privacy levels, error regions, plans and audits.
 
 Each function returns a matplotlib figure. :func:`save` writes a figure as SVG or PNG. Matplotlib is an optional
-dependency: ``pip install "sfumato[plot]"``.
+dependency, the extra ``plot``.
 """
 
 from sfumato.plotting.amplification import plot_amplification

@@ -195,7 +195,7 @@ class Optimum(FrozenData, Result):
         Returns
         -------
         matplotlib.figure.Figure
-            The figure; requires matplotlib (``pip install "sfumato[plot]"``).
+            The figure; requires matplotlib (the extra ``plot``).
         """
         figure: Figure = plot_result(self)
         return figure

@@ -112,7 +112,7 @@ def as_parquet(estimate: Estimate | Answers, confidence: float) -> bytes:
         raise ApiError(
             "unsupported-type",
             "the collector cannot write Parquet files, because pyarrow is not installed. Request the estimate as JSON, "
-            "or ask its operator to run: pip install 'sfumato[arrow]'",
+            "or ask its operator to install the extra 'arrow'",
         ) from None
     file = io.BytesIO()
     parquet.write_table(estimate.to_arrow(confidence), file)
