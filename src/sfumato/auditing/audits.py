@@ -19,7 +19,6 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TypeVar
 
 from sfumato._core import checked_type, different_keys, information
 from sfumato.auditing.certificate import Certificate, Coverage
@@ -51,8 +50,6 @@ _MOST_OUTPUTS = 20_000
 #: Beginning of the evidence if the law is the stated one. Stored in certificates: do not change.
 _STATED = "stated law;"
 
-#: A float, or None where a certificate may state none.
-Number = TypeVar("Number", float, float | None)
 #: A serialized report, and its likelihood under each value (up to a common factor).
 Column = tuple[bytes | None, list[Fraction]]
 #: The probability of each serialized report of one value.
@@ -189,13 +186,14 @@ def verify(certificate: Certificate) -> Certificate:
     """
     checked_type("verify", "the certificate", certificate, Certificate, " (Certificate.from_json reads a JSON string)")
     repeated = audit(mechanism_from_spec(certificate.mechanism), policy_from_dict(certificate.policy))
+    # Rounding depends on the platform.
+    worst, excess = repeated.worst, certificate.worst.excess
+    stated, bound = certificate.information, certificate.information_bound
     expected = dataclasses.replace(
         repeated,
-        worst=dataclasses.replace(
-            repeated.worst, excess=_rounded_alike(certificate.worst.excess, repeated.worst.excess)
-        ),
-        information=_rounded_alike(certificate.information, repeated.information),
-        information_bound=_rounded_alike(certificate.information_bound, repeated.information_bound),
+        worst=dataclasses.replace(worst, excess=excess) if _is_close(excess, worst.excess) else worst,
+        information=stated if _is_close(stated, repeated.information) else repeated.information,
+        information_bound=bound if _is_close(bound, repeated.information_bound) else repeated.information_bound,
         wording_hash=certificate.wording_hash,
     )
     changed = different_keys(expected.to_dict(), certificate.to_dict())
@@ -207,11 +205,9 @@ def verify(certificate: Certificate) -> Certificate:
     return repeated
 
 
-def _rounded_alike(stated: Number, computed: Number) -> Number:
-    """Return the stated number if it is the computed one up to rounding, which depends on the platform."""
-    if stated is None or computed is None:
-        return computed
-    return stated if math.isclose(stated, computed, rel_tol=1e-9) else computed
+def _is_close(stated: float | None, computed: float | None) -> bool:
+    """Return whether a stated number is the computed one up to rounding."""
+    return stated is not None and computed is not None and math.isclose(stated, computed, rel_tol=1e-9)
 
 
 def _information(reading: _Reading, policy: Prior) -> float | None:

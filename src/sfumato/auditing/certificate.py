@@ -14,6 +14,7 @@ from sfumato._core import (
     Result,
     canonical_hash,
     check_keys,
+    check_kind,
     different_keys,
     exact_fraction,
     label_document,
@@ -357,6 +358,7 @@ class Certificate(Result):
             If a key is missing or unknown, a hash does not match, or a part is not written as :meth:`to_dict` writes
             it.
         """
+        check_kind("a certificate", "a certificate", document)
         try:
             if (document["format"], document["version"]) != (_FORMAT, _VERSION):
                 got = Description(f"{document['format']!r} and {document['version']!r}")
