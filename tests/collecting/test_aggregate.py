@@ -231,7 +231,7 @@ def test_the_binary_form_is_what_the_page_says() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": "sfumato-policy"}, "the key 'format' must be 'sfumato-aggregate'"),
+        ({"format": "sfumato-policy"}, "must be an aggregate; got a policy"),
         ({"version": 2}, "the key 'version' must be 1; got 2"),
         ({"version": True}, "the key 'version' must be 1; got True"),
         ({"mechanism_hash": "abc"}, "hash must be 64 hexadecimal digits"),

@@ -19,6 +19,7 @@ __all__ = [
     "canonical_hash",
     "canonical_json",
     "check_keys",
+    "check_kind",
     "did_you_mean",
     "different_keys",
     "finite",
@@ -217,6 +218,34 @@ def check_keys(
         noun = "key" if len(missing) == 1 else "keys"
         raise InvalidInput(subject, parameter, f"have the {noun} {_quoted(missing)}", list(document))
     return document
+
+
+#: Words for kinds of documents, by the keys that show them.
+_KINDS = {
+    "the spec of a mechanism": ("mechanism", "parameters"),
+    "a policy": ("domain", "policy"),
+    "a plan": ("policy", "rows"),
+}
+
+
+def check_kind(subject: str, kind: str, document: object) -> None:
+    """Reject a JSON document of another kind, which was given in the wrong place; accept unknown kinds.
+
+    >>> check_kind("a certificate", "a certificate", {"mechanism": "randomized-response", "parameters": {}})
+    Traceback (most recent call last):
+        ...
+    sfumato.errors.InvalidInput: a certificate: the document must be a certificate; got the spec of a mechanism
+    """
+    if not isinstance(document, Mapping):
+        raise InvalidInput(subject, "the document", f"be {kind}, a JSON object", document)
+    stated = document.get("format")
+    if isinstance(stated, str) and stated.startswith("sfumato-"):
+        noun = stated.removeprefix("sfumato-").replace("-", " ")
+        found: str | None = f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
+    else:
+        found = next((known for known, keys in _KINDS.items() if all(key in document for key in keys)), None)
+    if found not in (None, kind):
+        raise InvalidInput(subject, "the document", f"be {kind}", Description(found))
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:

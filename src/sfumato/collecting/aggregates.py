@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato._core import Integers, check_keys, checked_type, quantity
+from sfumato._core import Integers, check_keys, check_kind, checked_type, quantity
 from sfumato.collecting.hashes import wrong_mechanism
 from sfumato.errors import Description, InvalidInput, UnknownSpec
 from sfumato.mechanisms import Mechanism
@@ -224,6 +224,8 @@ class Aggregate:
         if isinstance(document, dict) and document.get("format") == GROUPED_FORMAT:
             hint = "These are counts by group: count with --by and their columns, or read them with GroupedAggregate."
             raise UnknownSpec("an aggregate", "the key 'format'", f"be {_FORMAT!r}", GROUPED_FORMAT, hint=hint)
+        if isinstance(document, dict):
+            check_kind("an aggregate", "an aggregate", document)
         check_keys(
             "an aggregate", "the document", document, required=("format", "version", "mechanism_hash", "n", "counts")
         )

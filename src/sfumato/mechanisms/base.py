@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Epsilon, Floats, canonical_hash, checked_count, count_text, project_to_simplex
+from sfumato._core import Epsilon, Floats, canonical_hash, check_kind, checked_count, count_text, project_to_simplex
 from sfumato.domain import Domain, Frequencies, checked_distribution
 from sfumato.errors import Description, InvalidInput, LimitExceeded, UnknownSpec
 from sfumato.mechanisms.channel import Channel, check_channel_size
@@ -812,6 +812,7 @@ def mechanism_from_spec(spec: Any) -> Mechanism:
             ) from None
     if not isinstance(spec, dict):
         raise InvalidInput("a mechanism spec", "the document", "be a JSON object", spec, hint=_WRITE_AGAIN)
+    check_kind("a mechanism spec", "the spec of a mechanism", spec)
     name = spec.get("mechanism")
     kind = class_named(name)
     if kind is None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sfumato._core import check_keys, did_you_mean, read_flag, read_items, read_label
+from sfumato._core import check_keys, check_kind, did_you_mean, read_flag, read_items, read_label
 from sfumato.domain import TEXT_KEYS, At, Domain, read_entries, relative_path, text_format
 from sfumato.errors import Description, InvalidInput, UnknownSpec, file_error
 from sfumato.policy.base import Policy
@@ -72,6 +72,8 @@ def policy_from_dict(document: Mapping[str, Any], base: Path | None = None) -> P
     >>> policy_from_dict(document)
     Uniform(Domain(['no', 'yes']), epsilon='ln 3')
     """
+    if isinstance(document, Mapping):
+        check_kind("a policy document", "a policy", document)
     check_keys(
         "a policy document",
         "the document",
