@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import quantity
+from sfumato._core import Result, quantity
 from sfumato.domain.domain import Domain
 from sfumato.domain.labelled import align
 from sfumato.errors import Description, InvalidInput
@@ -16,7 +16,7 @@ from sfumato.errors import Description, InvalidInput
 __all__ = ["Frequencies", "checked_distribution"]
 
 #: One number per value: in the order of the domain, or with labels.
-Frequencies: TypeAlias = Sequence[float] | Mapping[Any, float] | npt.NDArray[np.float64]
+Frequencies: TypeAlias = Sequence[float] | Mapping[Any, float] | npt.NDArray[np.float64] | Result
 
 
 def checked_distribution(
@@ -43,11 +43,17 @@ def checked_distribution(
     if array.shape != (size,):
         must = f"have {quantity(size, 'entry')}, one per value of the domain"
         raise InvalidInput(subject, parameter, must, _shape(array))
-    if not (array >= 0).all() or abs(array.sum() - 1) > 1e-9:
+    wrong = ~(array >= 0)
+    if wrong.any() or abs(array.sum() - 1) > 1e-9:
+        x = int(wrong.argmax())
         got = Description(
-            f"a sum of {float(array.sum()):.12g}" if (array >= 0).all() else "a negative or missing number"
+            f"{array[x]:.6g} for {domain.label(x)!r}" if wrong.any() else f"a sum of {float(array.sum()):.12g}"
         )
-        raise InvalidInput(subject, parameter, "be probabilities that sum to one", got)
+        is_estimate = wrong.any() or isinstance(probabilities, Result)
+        hint = "Unbiased estimates may be negative or have another sum; estimate with method='simplex'."
+        raise InvalidInput(
+            subject, parameter, "be probabilities that sum to one", got, hint=hint if is_estimate else None
+        )
     return array
 
 

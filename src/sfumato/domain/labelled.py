@@ -12,6 +12,7 @@ frame with a column for each factor of a product, and one more    columns with t
 ``pandas.DataFrame`` as a matrix                                  index and columns
 polars or Arrow frame as a matrix                                 first column for rows, names of the others for columns
 mapping of mappings as a matrix                                   outer keys for rows, inner keys for columns
+``Estimate``                                                      its domain, which must be equal
 ================================================================  ====================================================
 
 The labels of a product or a grid are tuples: a ``pandas.MultiIndex``. Its levels may be in any order if they have the
@@ -31,7 +32,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import quantity
+from sfumato._core import Result, quantity
 from sfumato.domain.domain import Domain
 from sfumato.domain.kinds.base import Scalar
 from sfumato.domain.kinds.counted import Counted
@@ -117,6 +118,8 @@ def align(domain: Domain, data: Any, subject: str, parameter: str, *, absent: fl
     if type(data) in (list, tuple, np.ndarray):  # the usual case
         return data
     form, at = _form(data), At(subject, parameter)
+    if isinstance(data, Result):
+        return _frequencies(domain, data, at)
     if isinstance(data, (set, frozenset)):
         raise at.error("be ordered or labelled, which a set is not", data, hint="Use a list or a mapping instead.")
     if form in ("pyarrow.Array", "pyarrow.ChunkedArray") and _struct_names(data) is None:
@@ -139,6 +142,17 @@ def align(domain: Domain, data: Any, subject: str, parameter: str, *, absent: fl
         names = listing([domain.label(x) for x in missing], most=3)
         raise at.error("have an entry for every value of the domain", Description(f"no entry for {names}"), hint=hint)
     return [absent if place < 0 else entries[place] for place in places.tolist()]
+
+
+def _frequencies(domain: Domain, result: Result, at: At) -> list[float]:
+    """Return the frequencies of an estimate; other results are not one number per value."""
+    frequencies, own = getattr(result, "frequencies", None), getattr(result, "domain", None)
+    if frequencies is None or own is None:
+        raise at.error("be an Estimate, a mapping by label, or a list in domain order", type(result))
+    if own != domain:
+        raise at.error("be an estimate over the same domain", own)
+    entries: list[float] = np.asarray(frequencies, np.float64).tolist()
+    return entries
 
 
 def align_table(
