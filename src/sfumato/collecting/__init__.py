@@ -43,7 +43,7 @@ from sfumato.collecting.files import (
 )
 from sfumato.collecting.grouped import check_columns as check_columns
 from sfumato.collecting.groups import Grouping as Grouping, GroupTally as GroupTally, row_of_file as row_of_file
-from sfumato.collecting.hashes import wrong_mechanism as wrong_mechanism
+from sfumato.collecting.hashes import check_origin as check_origin, wrong_mechanism as wrong_mechanism
 from sfumato.collecting.labels import group_document as group_document, read_group as read_group
 from sfumato.collecting.sources import (
     ARROW as ARROW,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from sfumato._core import Integers, check_keys, check_kind, checked_type, quantity
-from sfumato.collecting.hashes import wrong_mechanism
+from sfumato.collecting.hashes import check_origin, wrong_mechanism
 from sfumato.errors import Description, InvalidInput, UnknownSpec
 from sfumato.mechanisms import Mechanism
 
@@ -123,6 +123,7 @@ class Aggregate:
         counts = self.counts.copy()
         n, first = self.n, 0
         for part in reports if isinstance(reports, Iterator) else (reports,):
+            check_origin(mechanism, part)
             array = mechanism.report_format.validate(part, first_row=first)
             first += len(array)
             mechanism.report_format.count(array, counts)

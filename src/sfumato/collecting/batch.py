@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import quantity
-from sfumato.collecting.hashes import wrong_mechanism
+from sfumato.collecting.hashes import check_origin, wrong_mechanism
 from sfumato.errors import Description, InvalidInput, UnknownSpec
 from sfumato.mechanisms import Mechanism
 
@@ -61,6 +61,7 @@ def encode_batch(mechanism: Mechanism, reports: Any) -> bytes:
     >>> len(data), decode_batch(mechanism, data)
     (49, array([0, 1, 1], dtype=uint32))
     """
+    check_origin(mechanism, reports, "a batch")
     file = io.BytesIO()
     write_batch(mechanism, file, mechanism.report_format.validated_pieces(reports, "a batch"))
     return file.getvalue()

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from sfumato._core import PIPE, import_pyarrow, writing
 from sfumato.collecting.batch import read_batch, write_batch
 from sfumato.collecting.columns import ColumnFile, open_columns
-from sfumato.collecting.hashes import wrong_mechanism
+from sfumato.collecting.hashes import check_origin, wrong_mechanism
 from sfumato.collecting.lines import read_lines, write_lines
 from sfumato.collecting.sources import ARROW, LINES, PARQUET, Source, source_of, suffix_of
 from sfumato.domain import arrow_column, frame_columns
@@ -106,6 +106,7 @@ def write_reports(
     ...     write_reports(mechanism, [1, 0, 1], f"{folder}/monday.sfb")
     3
     """
+    check_origin(mechanism, reports, str(path))
     if by is not None:
         columns = frame_columns(by)
         if not columns:

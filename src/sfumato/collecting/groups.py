@@ -13,6 +13,7 @@ import numpy.typing as npt
 from sfumato._core import Integers, checked_type, quantity, unused_name
 from sfumato.collecting.aggregates import Aggregate
 from sfumato.collecting.grouped import GroupedAggregate, check_size, sort_groups, too_many_weights
+from sfumato.collecting.hashes import check_origin
 from sfumato.collecting.weights import MOST_CLASSES, read_weights
 from sfumato.domain import At, Coded, Numbers, frame_columns, is_missing, library, read_column
 from sfumato.errors import Description, InvalidInput
@@ -70,6 +71,7 @@ def aggregate_groups(
     GroupedAggregate(columns=('group', 'weight'), weight='weight', groups=3, n=4)
     """
     checked_type(_FUNCTION, "the mechanism", mechanism, Mechanism)
+    check_origin(mechanism, reports)
     array = mechanism.report_format.validate(reports)
     columns = _named_columns(by, "by", _GROUP)
     weighting = _named_columns(weights, "weights", unused_name(_WEIGHT, columns))

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from sfumato.errors import Description, InvalidInput
+from sfumato.mechanisms import HASH_ATTRIBUTE, Mechanism
 
-__all__ = ["wrong_mechanism"]
+__all__ = ["check_origin", "wrong_mechanism"]
 
 #: Digits of a hash in a message; they distinguish mechanisms and fit on a line.
 _SHOWN_DIGITS = 12
 _HASH = re.compile("[0-9a-f]{64}")
+
+
+def check_origin(mechanism: Mechanism, reports: Any, subject: str = "reports") -> None:
+    """Reject a pandas Series of reports that another mechanism produced; other columns do not carry its hash."""
+    attributes = getattr(reports, "attrs", None)
+    stored = attributes.get(HASH_ATTRIBUTE) if isinstance(attributes, dict) else None
+    if stored not in (None, mechanism.hash):
+        raise wrong_mechanism(subject, f"attrs[{HASH_ATTRIBUTE!r}]", mechanism.hash, str(stored))
 
 
 def wrong_mechanism(

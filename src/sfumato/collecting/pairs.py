@@ -19,6 +19,7 @@ from sfumato._core import (
     reads_document,
 )
 from sfumato.collecting.aggregates import Aggregate
+from sfumato.collecting.hashes import check_origin
 from sfumato.errors import Description, InvalidInput, LimitExceeded, UnknownSpec
 from sfumato.mechanisms import Mechanism
 
@@ -223,6 +224,8 @@ def aggregate_pairs(mechanism: Mechanism, first: Any, second: Any) -> PairCounts
             f"the pairs of reports of {mechanism.name} would have {size:,} times {size:,} joint counts, more than the "
             f"limit of {_MOST_COUNTS:,}. Use estimate_waves without pairs, which bounds the errors of changes."
         )
+    check_origin(mechanism, first, "first")
+    check_origin(mechanism, second, "second")
     rows, columns = report_format.validate(first, "first"), report_format.validate(second, "second")
     if len(rows) != len(columns):
         got = Description(f"{len(rows)} and {len(columns)} reports")

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy.typing as npt
 
 from sfumato.auditing import Certificate, audit
-from sfumato.collecting import Aggregate, encode_batch, wrong_mechanism
+from sfumato.collecting import Aggregate, check_origin, encode_batch, wrong_mechanism
 from sfumato.device.ledger import Ledger
 from sfumato.device.transport import CollectorRefused, CollectorUnreachable, Transport
 from sfumato.errors import InvalidInput, shown
@@ -602,6 +602,7 @@ def _path(collection: str, rest: str = "") -> str:
 
 def _batches(mechanism: Mechanism, reports: Any) -> Iterator[npt.NDArray[Any]]:
     """Yield batches that do not depend on how the caller divided the reports, so equal names mean equal payloads."""
+    check_origin(mechanism, reports)
     rows = min(_BATCH_REPORTS, max(1, _BATCH_BYTES * 8 // max(mechanism.bits, 1)))
     for piece in mechanism.report_format.validated_pieces(reports):
         for start in range(0, len(piece), rows):

@@ -75,7 +75,8 @@ def privatize(
         The reports. The type depends on ``values``:
 
         - list or numpy array: an array of unsigned integers (indices of outputs), or of one row of bytes per report;
-        - pandas Series or DataFrame: a Series named "report" with the same index;
+        - pandas Series or DataFrame: a Series named "report" with the same index, and the hash of the mechanism in its
+          ``attrs``;
         - polars: a Series;
         - Arrow: an array.
 
@@ -108,7 +109,7 @@ def privatize(
         raise InvalidInput("privatize", "stream", "be InsecureSeeded(seed), for simulations only", stream, hint=hint)
     indices = mechanism.domain.encode(values, copy=False, missing=missing)
     reports = privatize_indices(mechanism, indices, stream, out=out, threads=threads, progress=progress)
-    return reports if out is not None else reports_to_column(reports, values)
+    return reports if out is not None else reports_to_column(reports, values, mechanism.hash)
 
 
 def privatize_indices(

@@ -103,6 +103,7 @@ from sfumato.mechanisms.registry import (
     mechanism_classes as mechanism_classes,
 )
 from sfumato.mechanisms.reports.columns import (
+    HASH_ATTRIBUTE as HASH_ATTRIBUTE,
     REPORT_COLUMN as REPORT_COLUMN,
     reports_to_column as reports_to_column,
 )

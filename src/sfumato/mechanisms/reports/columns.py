@@ -17,10 +17,12 @@ from sfumato._core import import_optional, import_pyarrow
 from sfumato.domain import arrow_column, is_arrow, is_missing, library
 from sfumato.errors import InvalidInput
 
-__all__ = ["REPORT_COLUMN", "reports_from_column", "reports_to_column"]
+__all__ = ["HASH_ATTRIBUTE", "REPORT_COLUMN", "reports_from_column", "reports_to_column"]
 
 #: Name of the column of reports.
 REPORT_COLUMN = "report"
+#: Key of the mechanism's hash in the ``attrs`` of a pandas Series of reports.
+HASH_ATTRIBUTE = "sfumato.mechanism"
 #: First character of a report that is written as hex digits.
 _PREFIX = "x"
 #: The two hex digits of every byte, stored as the two bytes of a 16-bit number.
@@ -43,17 +45,20 @@ Bytes = npt.NDArray[np.uint8]
 # -- array to column ---------------------------------------------------------------------------------------
 
 
-def reports_to_column(reports: npt.NDArray[Any], like: Any) -> Any:
+def reports_to_column(reports: npt.NDArray[Any], like: Any, mechanism_hash: str | None = None) -> Any:
     """Return reports as a column of the same library as ``like``, or as the array itself if ``like`` has no library.
 
-    A pandas Series has the index of ``like``.
+    A pandas Series has the index of ``like``, and the hash of the mechanism in ``attrs``.
     """
     name, has_bytes = library(like), reports.ndim > 1
     if name == "pandas":
         pandas = import_optional("pandas", "pandas", "a column of reports")
         elements = _pandas_strings(pandas, reports) if has_bytes else reports
         index = like.index if isinstance(like, (pandas.Series, pandas.DataFrame)) else None
-        return pandas.Series(elements, index=index, name=REPORT_COLUMN)
+        column = pandas.Series(elements, index=index, name=REPORT_COLUMN)
+        if mechanism_hash is not None:
+            column.attrs[HASH_ATTRIBUTE] = mechanism_hash
+        return column
     if name in ("polars", "pyarrow"):
         column = _arrow_strings(reports) if has_bytes else import_pyarrow().array(reports)
         return column if name == "pyarrow" else import_optional("polars", "arrow", name).Series(REPORT_COLUMN, column)
