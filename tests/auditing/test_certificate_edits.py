@@ -13,7 +13,7 @@ import pytest
 import sfumato as sf
 from sfumato._core import canonical_hash
 from sfumato.errors import SfumatoError
-from sfumato.mechanisms import PriorBinary, RandomizedResponse, SubsetSelection, UnaryEncoding
+from sfumato.mechanisms import Mechanism, PriorBinary, RandomizedResponse, SubsetSelection, UnaryEncoding
 
 STORED: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[1] / "stored" / "certificates.json").read_text(encoding="utf-8")
@@ -30,7 +30,7 @@ def audits_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run every audit, but only once per mechanism and policy."""
     certificates: dict[tuple[str, str], sf.Certificate] = {}
 
-    def audit_once(mechanism: sf.Mechanism, policy: sf.Policy) -> sf.Certificate:
+    def audit_once(mechanism: Mechanism, policy: sf.Policy) -> sf.Certificate:
         key = (mechanism.to_json(), json.dumps(policy.to_dict()))
         if key not in certificates:
             certificates[key] = sf.audit(mechanism, policy)

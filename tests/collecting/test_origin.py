@@ -12,12 +12,12 @@ import pytest
 import sfumato as sf
 from sfumato.collecting import encode_batch, write_reports
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms import RandomizedResponse, UnaryEncoding
+from sfumato.mechanisms import Mechanism, RandomizedResponse, UnaryEncoding
 
 DOMAIN = sf.Domain(["a", "b", "c"])
 VALUES = pd.Series(["a"] * 60 + ["b"] * 25 + ["c"] * 15)
 #: Uses of a mechanism with a column of reports.
-USES: dict[str, Callable[[sf.Mechanism, Any, Path], Any]] = {
+USES: dict[str, Callable[[Mechanism, Any, Path], Any]] = {
     "aggregate": lambda mechanism, reports, _: sf.aggregate(mechanism, reports),
     "pieces": lambda mechanism, reports, _: sf.aggregate(mechanism, iter([reports[:50], reports[50:]])),
     "groups": lambda mechanism, reports, _: sf.aggregate_groups(mechanism, reports, VALUES.rename("g")),
