@@ -50,7 +50,9 @@ export interface Collection {
   id: string
   title: string
   description: string
-  state: "open" | "closed" | "archived"
+  state: "scheduled" | "open" | "closed" | "archived"
+  /** Time from which replies are accepted, in seconds since 1970; null for no limit. */
+  opens?: number | null
   submission: "open" | "key" | "token"
   /** Id of the previous version. */
   previous?: string | null
@@ -83,6 +85,11 @@ export interface Collection {
    * and what both replies reveal adds up.
    */
   drawnAgain(): Promise<boolean>
+  /**
+   * Ask the collector, without a report, whether it would count a reply with this key or token now. Return its rejection, or
+   * undefined if it would, or if it cannot be reached. `answer` asks before it draws, and `flush` before it sends.
+   */
+  refusal(token?: string): Promise<Problem | undefined>
   /**
    * Draw a report once, store it, and send it now or later, with the key or token that the collection requires.
    * If a report is already stored, send that one instead, whatever the value is; the value may then be left out. `repeated`
@@ -149,7 +156,7 @@ export interface Answer {
   /** Greatest number of permanent answers. */
   most?: number
   /** The collector's reason, if it rejected the report. */
-  problem?: { reason: string; message: string }
+  problem?: Problem
   /** Key or one-time token, deleted when the report is sent. */
   token?: string
   /** Normalized title of the collection; collections with the same one get the same reply. */
@@ -158,6 +165,12 @@ export interface Answer {
   previous?: string
   /** Address of the collection that the reply was drawn for, if it was another one. */
   drawn?: string
+}
+
+/** Why the collector does not accept a report. */
+export interface Problem {
+  reason: string
+  message: string
 }
 
 /** Values in a fixed order. */

@@ -1,5 +1,5 @@
 // The browser client of Sfumato: docs/browser-client.md, docs/words-to-decisions.md.
-/** @import {Answer, Collection, Component, Decisions, Design, Disclosure, Domain, Factor, Fraction, Group, Kept, Law, Layout, Limits, Maker, Mechanism, Memory, Part, Parted, Sample, TwoLevels} from "./sfumato.js" */
+/** @import {Answer, Collection, Component, Decisions, Design, Disclosure, Domain, Factor, Fraction, Group, Kept, Law, Layout, Limits, Maker, Mechanism, Memory, Part, Parted, Problem, Sample, TwoLevels} from "./sfumato.js" */
 
 const ONE = 1n << 64n, TOTAL = 1n << 62n
 /** Tolerance of comparisons. Doubles are accurate to 1e-14, and no draw depends on them. */
@@ -1341,18 +1341,12 @@ export const answers = () => records()
 /** Sends the waiting answers; resolves to the number still waiting. @returns {Promise<number>} */
 export const flush = async () => await alone(async () => {
 	let waiting = 0
-	for (const { collection, batch, report, state, token, wave } of await answers()) {
-		if (state !== "waiting") continue
-		const address = collection.split("#")[0], headers = { "Content-Type": "application/json", "Idempotency-Key": batch, ...(token && { Authorization: `Bearer ${token}` }) }
-		const body = `{"batch":"${batch}",${wave === undefined ? "" : `"wave":${wave},`}"report":${report}}`, signal = AbortSignal.timeout(3e4)
+	for (const one of await answers()) {
+		if (one.state !== "waiting") continue
 		try {
-			const response = await fetch(`${address}/reports`, { method: "POST", headers, body, signal, credentials: "omit" })
-			const { batch: counted, error } = await response.json()
-			// Only a rejection that names this batch and its collection comes from the collector: a proxy may answer in its place, with any JSON.
-			const rejected = error?.batch === batch && address.endsWith(`/${error.collection}`)
-			if (/408|429|5../.test(`${response.status}`) || (counted !== batch && !rejected)) throw error
-			const outcome = rejected ? { state: "refused", problem: error } : { state: "sent" }
-			await records((all) => ({ ...all.find((known) => known.collection === collection), token: undefined, ...outcome }))
+			const problem = (await ask(one, true)) ?? (await ask(one))
+			const outcome = problem ? { state: "refused", problem } : { state: "sent" }
+			await records((all) => ({ ...all.find((known) => known.collection === one.collection), token: undefined, ...outcome }))
 		} catch {
 			waiting++
 		}
@@ -1361,6 +1355,18 @@ export const flush = async () => await alone(async () => {
 	if (waiting) timer = setTimeout(soon, 2e4)
 	return waiting
 })
+
+/** Sends an answer, or asks whether it would be accepted, without its report; resolves to its rejection, if it is rejected. @param {any} answer @returns {Promise<Problem | undefined>} */
+async function ask({ collection, batch, report, token, wave }, isQuestion = false) {
+	const address = collection.split("#")[0], headers = { "Content-Type": "application/json", "Idempotency-Key": batch, ...(token && { Authorization: `Bearer ${token}` }) }
+	const [path, sent] = isQuestion ? [`admission${wave === undefined ? "" : `?wave=${wave}`}`] : ["reports", { method: "POST", body: `{"batch":"${batch}",${wave === undefined ? "" : `"wave":${wave},`}"report":${report}}` }]
+	const response = await fetch(`${address}/${path}`, { ...sent, headers, signal: AbortSignal.timeout(3e4), credentials: "omit" })
+	const { batch: counted, error } = await response.json()
+	// Only a rejection that names this batch and its collection comes from the collector: a proxy may answer in its place, with any JSON.
+	const rejected = error?.batch === batch && address.endsWith(`/${error.collection}`)
+	if (/408|429|5../.test(`${response.status}`) || (counted !== batch && !rejected)) throw error
+	return rejected ? error : undefined
+}
 
 /** Runs work in one tab at a time; without Web Locks two tabs may send the same batch, which the collector counts once. @param {() => Promise<number>} work @returns {Promise<number>} */
 const alone = async (work) => (navigator.locks ? await navigator.locks.request("sfumato", work) : await work())
@@ -1403,6 +1409,9 @@ export async function openCollection(address, start = "") {
 	/** Greatest number of permanent answers; the first one fixes it. @param {any[]} all */
 	const most = (all) => all.find(({ collection }) => collection === url)?.most ?? Math.min(memory?.most ?? 1, memory?.every ? Math.ceil(waves.count / memory.every) : Infinity)
 
+	/** Asks whether a reply would be counted now; undefined if it would, or if the collector cannot be reached. A reply is asked about again before it is sent. @param {string} [token] */
+	const refusal = async (token, batch = hex(randomBytes(16))) => await ask({ collection: url, batch, token, wave }, true).catch(() => undefined)
+
 	/** Returns the permanent answer that the report of this wave is about. Stores a new one before it returns. @param {Memory} memory */
 	async function permanentAnswer({ every, keyOf, draw }, x = 0) {
 		for (;;) {
@@ -1427,6 +1436,7 @@ export async function openCollection(address, start = "") {
 		disclosure: disclose(mechanism, document.policy),
 		most: waves && most(await records().catch(() => [])),
 		answered: async () => current(await records()),
+		refusal: async (token) => await refusal(token),
 		remembered: async () => reusable(await records()),
 		drawnAgain: async () => !reusable(await records()) && related(await records()).some((known) => !waves || known.mechanism !== hash || memory?.every),
 		asksAs: (other) => other.mechanism_hash === hash && same(other.url, questionOf(other.title), versionBefore(other)),
@@ -1437,6 +1447,8 @@ export async function openCollection(address, start = "") {
 			if (!current(before)) {
 				if (state !== "open") refuse("the collection", "be open for answers", state, "NotOpen")
 				if (submission !== "open" && !token) refuse("token", "be the collection's key or one-time token", token, "TokenNeeded")
+				const problem = await refusal(token)
+				if (problem) refuse("the collector", "accept a reply", problem.reason, "Refused")
 			}
 			let repeated = true
 			const permanent = wave !== undefined && memory && !current(before) ? await permanentAnswer(memory, x) : undefined

@@ -82,7 +82,7 @@ class CollectionInfo:
     description
         Longer description; may be empty.
     state
-        ``"open"``, ``"closed"`` or ``"archived"``.
+        ``"open"``, ``"closed"`` or ``"archived"``; ``"scheduled"`` before an open collection accepts reports.
     submission
         Credential that a client needs to submit reports: ``"open"`` (none), ``"key"`` (the collection key) or
         ``"token"`` (a one-time token per report).

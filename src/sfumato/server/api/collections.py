@@ -21,7 +21,7 @@ from sfumato.server.http.responses import ApiError
 from sfumato.server.jobs.threads import Readers
 from sfumato.server.store.base import Store
 from sfumato.server.store.presentation import PRESENTATION, Presentation
-from sfumato.server.store.records import METADATA, Metadata, Progress, Record
+from sfumato.server.store.records import METADATA, Metadata, Progress, Record, StateNow
 
 __all__ = ["Collection", "Collections", "record_wording"]
 
@@ -69,6 +69,10 @@ class Collection:
         """The id of the collection, which is part of its paths."""
         return self.record.id
 
+    def state(self, now: float) -> StateNow:
+        """Return the state at a time."""
+        return self.metadata.state_at(self.progress.state, now)
+
     def worded(self) -> Collection:
         """Return the collection with the hash of its present wording, which its certificate records.
 
@@ -98,7 +102,7 @@ class Collection:
             id=record.id,
             title=metadata.title,
             description=metadata.description,
-            state=metadata.state_at(self.progress.state, now),
+            state=self.state(now),
             submission=metadata.submission,
             results=metadata.results,
             listed=metadata.listed,

@@ -7,9 +7,11 @@ batch with one invalid report is rejected as a whole.
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import hmac
 import re
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -22,14 +24,14 @@ from sfumato.errors import InvalidInput
 from sfumato.mechanisms import Mechanism
 from sfumato.server.api.collections import Collection
 from sfumato.server.api.collector import Collector
-from sfumato.server.api.schemas import BATCH_ID, OneReport, Receipt
+from sfumato.server.api.schemas import BATCH_ID, Admission, OneReport, Receipt
 from sfumato.server.api.tokens import bearer, token_hash
 from sfumato.server.http.bodies import BATCH_TYPE, RawHeaders, content_type, decode_json, read_body, read_headers
 from sfumato.server.http.responses import JSON_TYPE, ApiError, JsonResponse
 from sfumato.server.jobs.retention import day_of
-from sfumato.server.store.records import DIGEST_BYTES, ID_BYTES, RECEIPT_BYTES, Submission
+from sfumato.server.store.records import DIGEST_BYTES, ID_BYTES, RECEIPT_BYTES, Outcome, Submission
 
-__all__ = ["BATCH_HEADER", "take_reports"]
+__all__ = ["BATCH_HEADER", "check_sender", "take_reports"]
 
 #: Name of the HTTP header with the batch id of a binary batch.
 BATCH_HEADER = "Idempotency-Key"
@@ -60,15 +62,44 @@ _LATE = "this wave has not started or is over: reports are counted during their 
 
 async def take_reports(collector: Collector, request: Request) -> JsonResponse:
     """Count a batch, and return its receipt when the counts are on disk; a rejection names the batch."""
+    return await _naming_batch(collector, request, _take_reports)
+
+
+async def check_sender(collector: Collector, request: Request) -> JsonResponse:
+    """Return whether the collection would count a report of the sender now; a rejection is that of the report.
+
+    A device asks before it draws and before it sends, because a report that is refused costs privacy all the same.
+    """
+    return await _naming_batch(collector, request, _check_admission)
+
+
+async def _naming_batch(collector: Collector, request: Request, work: Callable[..., Awaitable[JsonResponse]]) -> Any:
+    """Run a handler with the headers and the stated batch id; name collection and batch in its error."""
     headers = read_headers(request)
     stated = headers.get(_RAW_BATCH_HEADER, b"").decode("latin-1")
     try:
-        return await _take_reports(collector, request, headers, stated)
+        return await work(collector, request, headers, stated)
     except ApiError as error:
         error.collection = request.path_params["id"]
         if error.batch is None and _BATCH_ID.fullmatch(stated):
             error.batch = stated
         raise
+
+
+async def _check_admission(
+    collector: Collector, request: Request, headers: RawHeaders, stated: str
+) -> JsonResponse:
+    """Decide about a submission without its report; ``stated`` is the batch id in the header."""
+    collection = await collector.collections.get(request.path_params["id"], fresh=True)
+    secret, wave = _check_sender(collection, headers), _stated_wave(request)
+    if not _BATCH_ID.fullmatch(stated):
+        raise ApiError("malformed", f"the header {BATCH_HEADER} must be 8 to 64 letters, digits, '-' or '_'")
+    _check_wave(collection, wave)
+    submission = _submission(collector, collection, stated, np.empty(0), b"", secret, wave)
+    result = await collector.readers.run(collector.store.expected, submission, collection.progress.state)
+    if result.outcome not in ("accepted", "repeated", "conflict"):  # the payload of a known batch is not known here
+        raise _rejection(collector, collection, result.outcome, submission)
+    return JsonResponse(_ENCODER.encode(Admission(stated)))
 
 
 async def _take_reports(collector: Collector, request: Request, headers: RawHeaders, stated: str) -> JsonResponse:
@@ -105,26 +136,9 @@ async def _take_reports(collector: Collector, request: Request, headers: RawHead
     _check_wave(collection, wave)
     if 0 < limit < len(reports):
         raise ApiError("too-large", f"an open collection accepts at most {limit} reports per request; send fewer")
-    name = batch.encode()
-    now, waves = collector.now(), collection.metadata.waves
     exhausted = _use_budgets(collector, collection, address, len(reports)) if is_open else None
-    submission = Submission(
-        collection.id,
-        collection.mechanism,
-        # Reports come from a small set, so a reader of the store could invert a bare digest by trying all of them.
-        # The digest is keyed with the batch id, which clients draw at random, and only a hash of the id is stored.
-        hashlib.blake2b(name, key=collection.id.encode(), digest_size=ID_BYTES).digest(),
-        _digest(payload, name, wave) + _number(len(reports)),
-        reports,
-        collection.metadata.keep_days != 0 and wave is None,
-        None if secret is None else token_hash(secret, wave),
-        day_of(now),
-        wave,
-        waves is not None and wave is not None and not waves.accepts(wave, now),
-        closed=collection.metadata.state_at("open", now) != "open",
-        exhausted=exhausted is not None,
-        release_every=collection.metadata.release_every,
-    )
+    receipt = _digest(payload, batch.encode(), wave) + _number(len(reports))
+    submission = _submission(collector, collection, batch, reports, receipt, secret, wave, exhausted is not None)
     del payload  # keep only the reports in memory while the submission waits
     uses_budgets = is_open and exhausted is None
     try:
@@ -139,11 +153,50 @@ async def _take_reports(collector: Collector, request: Request, headers: RawHead
         if result.outcome == "rate" and exhausted is not None:
             rejection = exhausted
         else:
-            is_late = result.outcome == "not-open" and submission.late
-            rejection = ApiError(result.outcome, _LATE if is_late else _MESSAGES[result.outcome])
+            rejection = _rejection(collector, collection, result.outcome, submission)
         rejection.batch = batch
         raise rejection
     return JsonResponse(_ENCODER.encode(Receipt(batch, result.reports)))
+
+
+def _submission(
+    collector: Collector,
+    collection: Collection,
+    batch: str,
+    reports: npt.NDArray[Any],
+    receipt: bytes,
+    secret: str | None,
+    wave: int | None,
+    exhausted: bool = False,
+) -> Submission:
+    """Return a submission as the store decides about it."""
+    now, waves = collector.now(), collection.metadata.waves
+    return Submission(
+        collection.id,
+        collection.mechanism,
+        # Reports come from a small set, so a reader of the store could invert a bare digest by trying all of them.
+        # The digest is keyed with the batch id, which clients draw at random, and only a hash of the id is stored.
+        hashlib.blake2b(batch.encode(), key=collection.id.encode(), digest_size=ID_BYTES).digest(),
+        receipt,
+        reports,
+        collection.metadata.keep_days != 0 and wave is None,
+        None if secret is None else token_hash(secret, wave),
+        day_of(now),
+        wave,
+        waves is not None and wave is not None and not waves.accepts(wave, now),
+        closed=collection.metadata.state_at("open", now) != "open",
+        exhausted=exhausted,
+        release_every=collection.metadata.release_every,
+    )
+
+
+def _rejection(collector: Collector, collection: Collection, outcome: Outcome, submission: Submission) -> ApiError:
+    """Return the error of a submission that the store rejects."""
+    opens = collection.metadata.opens
+    if outcome == "not-open" and opens is not None and collection.state(collector.now()) == "scheduled":
+        date = datetime.datetime.fromtimestamp(opens, datetime.UTC)
+        return ApiError(outcome, f"this collection is not open yet; it accepts reports from {date:%Y-%m-%d %H:%M} UTC")
+    return ApiError(outcome, _LATE if outcome == "not-open" and submission.late else _MESSAGES[outcome])
 
 
 def _stated_wave(request: Request) -> int | None:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from sfumato.server.api import administration, comparison, ingest, management, results, waves
 from sfumato.server.api.schemas import (
     BATCH_ID,
+    Admission,
     Change,
     ChangeList,
     Check,
@@ -120,14 +121,14 @@ _WITHOUT = Parameter(
 _BATCH_WAVE = Parameter(
     "wave",
     "query",
-    "Number of the wave of a binary batch. A report in JSON has it in its body.",
+    "Number of the wave of a binary batch, or of the report that is asked about. A report in JSON has it in its body.",
     {"type": "integer", "minimum": 0, "maximum": 399},
 )
 
 _BATCH_ID = Parameter(
     ingest.BATCH_HEADER,
     "header",
-    "Batch id of a binary batch. A report in JSON has the batch id in its body.",
+    "Batch id of a binary batch, or of the report that is asked about. A report in JSON has it in its body.",
     {"type": "string", "pattern": BATCH_ID},
 )
 
@@ -148,6 +149,16 @@ OPERATIONS: tuple[Operation, ...] = (
         Receipt,
         body=OneReport,
         body_types=(JSON_TYPE, BATCH_TYPE),
+        parameters=(_BATCH_ID, _BATCH_WAVE),
+    ),
+    Operation(
+        "GET",
+        "/v1/collections/{id}/admission",
+        "Return whether the collection would count a report of the sender under a batch id now; an error is that of the "
+        "report.",
+        ingest.check_sender,
+        "sender",
+        Admission,
         parameters=(_BATCH_ID, _BATCH_WAVE),
     ),
     Operation(

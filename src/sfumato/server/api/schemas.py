@@ -17,6 +17,7 @@ from sfumato.server.store.records import (
     ReleaseEvery,
     ResultsKind,
     State,
+    StateNow,
     SubmissionMode,
     Title,
     WaveCount,
@@ -27,6 +28,7 @@ from sfumato.server.store.records import (
 __all__ = [
     "BATCH_ID",
     "COLLECTION_ID",
+    "Admission",
     "AnswerRow",
     "Change",
     "ChangeList",
@@ -200,7 +202,7 @@ class CollectionResponse(Struct, frozen=True):
     id: str
     title: str
     description: str
-    state: State
+    state: StateNow
     submission: SubmissionMode
     results: ResultsKind
     listed: bool
@@ -275,7 +277,7 @@ class ListedCollection(Struct, frozen=True):
     id: str
     title: str
     description: str
-    state: State
+    state: StateNow
     submission: SubmissionMode
     results: ResultsKind
     reports: int
@@ -316,7 +318,7 @@ class OwnedCollection(Struct, frozen=True):
     title: str
     label: str
     description: str
-    state: State
+    state: StateNow
     submission: SubmissionMode
     results: ResultsKind
     reports: int
@@ -462,6 +464,12 @@ class OneReport(Struct, frozen=True, forbid_unknown_fields=True):
     report: Annotated[int, Meta(ge=0)] | Annotated[str, Meta(pattern=r"^([0-9a-f]{2})*$(?!\n)")]
     #: Number of the wave, if the collection has waves.
     wave: WaveNumber | None = None
+
+
+class Admission(Struct, frozen=True):
+    """The collection would count a report under this batch id, or has counted it."""
+
+    batch: str
 
 
 class Receipt(Struct, frozen=True):

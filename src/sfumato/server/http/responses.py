@@ -43,7 +43,7 @@ REASONS: dict[str, tuple[int, str]] = {
     "method-not-allowed": (405, "the path does not support this method"),
     "too-slow": (408, "the body did not arrive in time; retry with the same batch id"),
     "conflict": (409, "a different payload was already counted under this batch id, or wording or keep_days is fixed"),
-    "not-open": (409, "the collection is closed or archived"),
+    "not-open": (409, "the collection is not open yet, closed or archived"),
     "too-large": (413, "the body is longer than allowed"),
     "unsupported-type": (415, "the content type is not supported"),
     "invalid": (422, "the body can be parsed, but a report, policy, mechanism or parameter in the request is invalid"),

@@ -190,7 +190,7 @@ function panel(ids, tag) {
 	let isConnected = false
 	/** Says whether the results are live, and why not. @param {string} [reason] */
 	function showConnection(reason) {
-		const open = groups.some(({ collection }) => collection.state === "open"), waits = groups.some(({ collection: { state, opens } }) => state === "closed" && opens !== null && opens * 1000 > Date.now())
+		const open = groups.some(({ collection }) => collection.state === "open"), waits = groups.some(({ collection }) => collection.state === "scheduled")
 		connection.textContent = !isConnected ? (reason === "unauthorized" ? t("an admin token is needed") : t("not connected; reconnecting")) : open ? inSteps() : waits ? t("not open yet") : t("closed: no more answers are accepted")
 		connection.classList.toggle("on", isConnected && open)
 	}

@@ -207,14 +207,20 @@ async function question(i) {
 		}, () => question(i).then(focusHeading))
 	}
 	if (declined().includes(collection.url)) return refused(i, collection)
-	const closed = (collection.state !== "open" && t("closed")) || (collection.waves?.current === null && `${t("no-wave")} ${returning(collection)}`)
-	const missing = collection.submission !== "open" && !secret && t("needs-link")
-	if (closed || missing) {
-		return show(progress(i), title(collection), h("p", { class: "alarm" }, closed || missing), h("div", { class: "actions" }, onwards(i)))
-	}
+	// A reply that is refused costs privacy all the same, so the collector is asked before anything is drawn.
+	const problem = closedInWords(collection) || (collection.submission !== "open" && !secret && t("needs-link")) || refusalInWords(await collection.refusal(secret))
+	if (current !== turn) return
+	if (problem) return show(progress(i), title(collection), h("p", { class: "alarm", id: "problem" }, problem), h("p", {}, t("nothing-drawn")), h("div", { class: "actions" }, onwards(i)))
 	const memory = (await collection.remembered()) ? "same" : (await collection.drawnAgain()) ? "other" : ""
 	const all = await everything(i, collection)
 	if (current === turn) form(i, collection, secret, all, memory)
+}
+
+/** Returns why a question accepts no replies now, or "". @param {Collection} collection */
+function closedInWords(collection) {
+	if (collection.state === "scheduled") return t("not-yet", { date: new Date(1000 * (collection.opens ?? 0)).toLocaleString(`${currentLanguage()}-u-nu-latn`, { dateStyle: "long", timeStyle: "short" }) })
+	if (collection.state !== "open") return t("closed")
+	return collection.waves?.current === null ? `${t("no-wave")} ${returning(collection)}` : ""
 }
 
 /** States when to come back to a question that returns. @param {Collection} collection */
@@ -258,6 +264,8 @@ function form(i, collection, secret, all, memory) {
 			outcome(i, collection, answer, !!chooser && answer.repeated)
 			focusHeading()
 		} catch (error) {
+			// The question then states why no reply is accepted: closed, or the link was used meanwhile.
+			if (error instanceof Error && error.name === "Refused") return await question(i).then(focusHeading)
 			button.disabled = false
 			fault.hidden = false
 			fault.textContent = t("nothing-sent", { reason: error instanceof Error ? error.message : error })
@@ -405,7 +413,7 @@ function outcome(i, collection, answer, unused) {
 		heading.dataset.state = state
 		explained.textContent = state === "refused" ? "" : `${t(`${state}-more`)} ${left > 0 ? t("follow", { count: left }) : ids.length < 2 ? t("can-close") : ""}`.trim()
 		problem.hidden = !error || state !== "refused"
-		problem.textContent = error ? errorInWords(error) : ""
+		problem.textContent = refusalInWords(error, "not-open")
 	}
 	update(answer)
 	if (answer.state === "waiting") follow(collection, update, heading)
@@ -443,11 +451,12 @@ const moment = () => new Promise((resolve) => {
 	addEventListener("online", resolve, { once: true })
 })
 
-/** Returns the reason of a rejection for participants. @param {{ reason: string, message: string }} error */
-function errorInWords({ reason, message }) {
-	if (reason === "token-spent") return t("token-spent")
-	if (reason === "token-unknown" || reason === "unauthorized") return t("token-unknown")
-	return reason === "not-open" ? t("not-open") : message
+/** Returns the reason of a rejection for participants, or "" without one. @param {{ reason: string, message: string } | undefined} error @param {string} [late] key of the message about a survey that is not open */
+function refusalInWords(error, late = "closed") {
+	if (!error) return ""
+	if (error.reason === "token-spent") return t("token-spent")
+	if (error.reason === "token-unknown" || error.reason === "unauthorized") return t("token-unknown")
+	return error.reason === "not-open" ? t(late) : error.message
 }
 
 /** Tries to send until the reply is accepted or rejected. @param {Collection} collection @param {(answer: Answer) => void} update @param {HTMLElement} shown */

@@ -16,7 +16,7 @@ const LEAST_UNDONE = 100
 /** Lists that are longer have a search field. */
 const SHORT = 8
 const SUBMISSION = { open: t("anybody with the link may answer"), token: t("one answer for each one-time link"), key: t("answers need the key") }
-const STATES = { open: t("open"), closed: t("closed"), archived: t("archived") }
+const STATES = { scheduled: t("not open yet"), open: t("open"), closed: t("closed"), archived: t("archived") }
 const ROLES = { admin: t("administrator"), author: t("author"), owner: t("owner"), reader: t("reader") }
 const REJECTED = t("The collector does not accept this token. It may be mistyped, expired or revoked.")
 
@@ -40,8 +40,7 @@ const local = (seconds) => (seconds === null ? "" : new Date(seconds * 1000 - ne
 const seconds = (value) => (value ? Math.floor(new Date(value).getTime() / 1000) : null)
 
 /** Returns the state in words, with the date that decides it. @param {Survey} survey */
-function stateOf({ state, opens, closes }) {
-	if (state === "closed" && opens !== null && opens > now()) return t("not open yet")
+function stateOf({ state, closes }) {
 	if (state === "closed" && closes !== null && closes <= now()) return t("closed, the end date is over")
 	return STATES[/** @type {keyof typeof STATES} */ (state)] ?? state
 }
@@ -114,7 +113,7 @@ function entryOf(first, page) {
 			h("dl", { class: "facts" }, ...rows.filter(Array.isArray).map(([fact, name, value]) => h("div", {}, h("dt", {}, name), h("dd", { "data-fact": fact }, value)))),
 			h("p", { class: "links" }, h("a", { href: `/c/${id}` }, t("survey page")), h("a", { href: `/c/${id}/results` }, t("results")), h("a", { href: `${path}/certificate`, download: `certificate-${id}.json` }, t("certificate"))))
 		const toggle = state === "open" ? h("button", { type: "button", "data-do": "state", onclick: () => act(t("“{name}” is closed.", { name: nameOf(survey) }), () => change({ state: "closed" })) }, t("Close"))
-			: state === "closed" && !(opens !== null && opens > now()) && h("button", { type: "button", "data-do": "state", onclick: () => act(t("“{name}” is open.", { name: nameOf(survey) }), () => change({ state: "open", ...(ended && { closes: null }) })) }, ended ? t("Reopen without an end date") : t("Reopen"))
+			: state === "closed" && h("button", { type: "button", "data-do": "state", onclick: () => act(t("“{name}” is open.", { name: nameOf(survey) }), () => change({ state: "open", ...(ended && { closes: null }) })) }, ended ? t("Reopen without an end date") : t("Reopen"))
 		const had = buttons.contains(document.activeElement)
 		buttons.replaceChildren(...(manages && toggle ? [toggle] : []))
 		buttons.hidden = !buttons.firstChild

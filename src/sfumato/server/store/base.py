@@ -331,6 +331,12 @@ class Store(ABC):
                 self._release(execute, collection)
         return results
 
+    def expected(self, submission: Submission, state: State) -> SubmissionResult:
+        """Return what ``commit`` would decide about a submission, whose reports are not needed; write nothing."""
+        with self.reading() as execute:
+            known = self.known_batches(execute, [submission.batch])
+            return _decide(submission, known, self._known_tokens(execute, submission.collection, [submission]), state)
+
     def known_batches(self, execute: Execute, batches: Sequence[bytes]) -> dict[bytes, bytes]:
         """Return the receipts of the batches that were counted before."""
         rows = self._where_in(execute, self.sql.batches_in, (), batches)

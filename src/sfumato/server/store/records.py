@@ -30,6 +30,7 @@ __all__ = [
     "ResultsKind",
     "Schedule",
     "State",
+    "StateNow",
     "Submission",
     "SubmissionMode",
     "SubmissionResult",
@@ -43,6 +44,8 @@ __all__ = [
 ID_BYTES, DIGEST_BYTES, RECEIPT_BYTES = 16, 16, 20
 
 State = Literal["open", "closed", "archived"]
+#: State at a time: an open collection is scheduled before its first date, and closed after its last one.
+StateNow = Literal["scheduled", "open", "closed", "archived"]
 #: Allowed changes of state; an archived collection stays archived.
 FOLLOWING_STATES: dict[State, tuple[State, ...]] = {
     "open": ("open", "closed"),
@@ -126,10 +129,11 @@ class Metadata(Struct, frozen=True, forbid_unknown_fields=True):
     #: Least number of reports by which counts and results advance; it does not change. None shows each report at once.
     release_every: ReleaseEvery | None = None
 
-    def state_at(self, state: State, now: float) -> State:
-        """Return the state at a time: an open collection is closed outside its dates."""
-        started = self.opens is None or now >= self.opens
-        return state if state != "open" or (started and not self.ended(now)) else "closed"
+    def state_at(self, state: State, now: float) -> StateNow:
+        """Return the state at a time: an open collection is scheduled or closed outside its dates."""
+        if state == "open" and self.opens is not None and now < self.opens:
+            return "scheduled"
+        return "closed" if state == "open" and self.ended(now) else state
 
     def ended(self, now: float) -> bool:
         """Return whether the last date is over."""
