@@ -137,7 +137,7 @@ def service(report: Report, mechanism: Mechanism, reports: Any, estimate: sf.Est
             sf.verify(client.certificate(collection))  # the client repeats the collector's audit
             sent = client.submit(collection, reports, batch="monday")
             client.submit(collection, reports, batch="monday")  # a retry is not counted again
-        with Client(url, token) as admin:  # other readers see public results in steps, once per minute
+        with Client(url, token) as admin:  # by default only owners and administrators read results
             counts = admin.aggregate(collection)
     size = f"{mechanism.bits} bits per report"
     report.sentence(

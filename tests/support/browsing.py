@@ -32,8 +32,9 @@ ILLNESSES = ["none", "flu", "hiv", "cancer"]
 
 
 def opened(collector: Served, title: str, domain: dict[str, Any], policy: dict[str, Any], **about: Any) -> str:
-    """The id of a new collection."""
-    body = {"title": title, "policy": {"domain": domain, "policy": policy}, "n": 1000, "submission": "open", **about}
+    """The id of a new collection, which is public and listed unless stated otherwise."""
+    access = {"submission": "open", "results": "public", "listed": True}
+    body = {"title": title, "policy": {"domain": domain, "policy": policy}, "n": 1000, **access, **about}
     created = collector.as_admin("POST", "/v1/collections", body)
     assert created.status == 201, created.body
     return str(created.json["collection"]["id"])
@@ -91,11 +92,15 @@ class People:
             self._note(f"a request to {url}")
 
 
-def enter_studio(page: Page, collector: Served) -> None:
+def enter_studio(page: Page, collector: Served, *, public: bool = True) -> None:
+    """Opens Studio with the admin token; with ``public``, anybody may answer and read."""
     page.goto(f"{collector.url}/studio")
     page.fill("#admin-token", collector.admin)
     page.click("text=Use it")
     page.wait_for_selector("text=Forget it")
+    if public:
+        page.check("input[name=one-of-submission][value=open]")
+        page.check("input[name=one-of-results][value=public]")
 
 
 def planned(page: Page, people: int) -> None:

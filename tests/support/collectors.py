@@ -103,8 +103,8 @@ class Served:
         return self.ask(method, path, body, self.admin)
 
     def create(self, policy: sf.Policy = POLICY, **metadata: Any) -> tuple[str, Mechanism, str | None]:
-        """A new collection: its id, its mechanism and its key."""
-        document = {"title": "a test", "policy": policy.to_dict(), "submission": "open", **metadata}
+        """A new collection, public and listed unless stated otherwise: its id, its mechanism and its key."""
+        document = {"title": "a test", "policy": policy.to_dict(), "submission": "open", "results": "public", "listed": True, **metadata}
         created = self.as_admin("POST", "/v1/collections", document)
         assert created.status == 201, created.body
         collection = created.json["collection"]

@@ -350,7 +350,8 @@ class Client:
             answer it. By default, all frequencies.
         **about
             Further fields of the request, such as ``submission`` (``"open"``, ``"key"`` or ``"token"``), ``results``
-            and ``keep_days``. The documentation of the collector lists all of them.
+            and ``keep_days``. By default each person sends one report, only owners read the results, and the title is
+            not listed. The documentation of the collector has all fields.
 
         Returns
         -------

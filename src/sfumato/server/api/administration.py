@@ -248,13 +248,13 @@ async def _designed(collector: Collector, body: NewCollection) -> _Designed:
     )
     _check_background(body.presentation, created["policy"])
     metadata = Metadata(
-        body.title,
-        body.description,
-        body.submission,
-        body.results,
-        body.listed,
-        body.origins,
-        body.keep_days if schedule is None else 0,
+        title=body.title,
+        submission=body.submission,
+        results=body.results,
+        listed=body.listed,
+        description=body.description,
+        origins=body.origins,
+        keep_days=body.keep_days if schedule is None else 0,
         waves=schedule,
         label=body.label,
         opens=body.opens,

@@ -40,11 +40,14 @@ const newQuestion = () => ({
 	keep: "uniform", sensitive: {}, block: {}, blocks: 2, brush: 1, secret: 0, epsilon: "1", across: "", ...newNumbers(),
 })
 
+/** Who answers and who reads until the author decides; the same as by `POST /v1/collections`, for every rule. */
+const ACCESS = { submission: "token", results: "admin", listed: false }
 const draft = localStorage.getItem(DRAFT)
 const survey = { shared: true, total: 20, again: "once", days: 7, waves: 10, factor: "2", changes: "", opens: "", closes: "", keep: "", consent: "", ending: "", ...(draft ? JSON.parse(draft) : {
-	questions: [newQuestion()], now: 0, people: 1000, before: 0.1, submission: "", links: 100, results: "", listed: true,
+	questions: [newQuestion()], now: 0, people: 1000, before: 0.1, links: 100,
 }) }
 // Drafts of earlier versions lack some properties.
+if (!(survey.submission && survey.results)) Object.assign(survey, ACCESS)
 survey.questions = survey.questions.map((/** @type {Question} */ one) => ({ ...newQuestion(), ...one }))
 const question = () => /** @type {Question} */ (survey.questions[survey.now])
 const save = () => {
@@ -59,16 +62,6 @@ const save = () => {
 const accuracy = {
 	get target() { return survey.target ?? Math.min(50, Math.max(0.1, stepFor(196 / Math.sqrt(Math.max(1, survey.people || 1)), 1))) },
 	set target(value) { survey.target = value },
-}
-
-/** Whether a question names values that are sensitive, or a secret. */
-const isSensitive = () => survey.questions.some((/** @type {Question} */ { keep }) => keep === "high-low" || keep === "secret")
-/** Who may answer and who may read: the author's choice, or the safer one for sensitive questions until the author chooses. */
-const access = {
-	get submission() { return survey.submission || (isSensitive() ? "token" : "open") },
-	set submission(value) { survey.submission = value },
-	get results() { return survey.results || (isSensitive() ? "admin" : "public") },
-	set results(value) { survey.results = value },
 }
 
 // -- from the form to a policy -----------------------------------------------------------------------------------------
@@ -251,7 +244,6 @@ const asking = card(t("What do you ask?"), () => {
 			if ((current.kind !== "product" && current.keep === "secret") || current.kind === "marks") current.keep = "uniform"
 			asking.show()
 			keeping.show()
-			sharing.show()
 			changed()
 		}),
 		...valuesInputs(current),
@@ -307,7 +299,6 @@ const keeping = card(t("What must stay hidden?"), () => {
 	return [oneOf(current, "keep", t("The rule"), kinds, () => {
 		current.brush = current.keep === "blocks" ? 0 : 1
 		keeping.show()
-		sharing.show()
 		changed()
 	}), ...marks(current)]
 })
@@ -478,16 +469,15 @@ function wavesOf(current) {
 }
 
 const sharing = card(t("Who answers, who reads?"), () => [
-	!(survey.submission && survey.results) && isSensitive() && h("p", { class: "hint", id: "safer" }, t("A question is sensitive, so one-time links and results for owners only are preselected.")),
-	oneOf(access, "submission", t("Who may answer?"), [
+	oneOf(survey, "submission", t("Who may answer?"), [
 		["open", t("Anybody with the link"), t("the same person can answer more than once")],
 		["token", t("One answer for each one-time link"), t("you get a list of links to distribute")],
 	], () => {
 		sharing.show()
 		save()
 	}),
-	access.submission === "token" && field("links", t("How many one-time links?"), input(survey, "links", { type: "number", id: "links", min: 1, max: MOST_LINKS, step: 1 }, save)),
-	oneOf(access, "results", t("Who may read the results?"), [["public", t("Anybody"), ""], ["admin", t("Only owners"), t("administrators, you, and those who get a reader link in My surveys")]], () => {
+	survey.submission === "token" && field("links", t("How many one-time links?"), input(survey, "links", { type: "number", id: "links", min: 1, max: MOST_LINKS, step: 1 }, save)),
+	oneOf(survey, "results", t("Who may read the results?"), [["public", t("Anybody"), ""], ["admin", t("Only owners"), t("administrators, you, and those who get a reader link in My surveys")]], () => {
 		sharing.show()
 		save()
 	}),
@@ -498,7 +488,7 @@ const sharing = card(t("Who answers, who reads?"), () => [
 	h("label", { class: "choice" }, h("input", { type: "checkbox", id: "listed", checked: survey.listed, onchange: (/** @type {any} */ event) => {
 		survey.listed = event.target.checked
 		save()
-	} }), h("span", {}, t("List it on the first page"))),
+	} }), h("span", {}, t("List it on the first page"), h("span", { class: "hint" }, t("Every visitor of the collector can then read the title.")))),
 ])
 
 const framing = card(t("Before and after"), () => frameFields(survey, field, save))
@@ -668,13 +658,13 @@ async function open(event) {
 			if (!one.title.trim()) throw new Unfinished(t("Question {number} is empty. Enter its wording.", { number: i + 1 }))
 			try {
 				return { title: one.title.trim(), description: one.description.trim(), policy: policyOf(one), n: Math.round(survey.people), ...questionOf(one),
-					submission: access.submission, results: access.results, listed: survey.listed, ...datesOf(), ...retentionOf(), ...wavesOf(one), ...statedPresentation(survey, one, { ...(one.kind === "scale" && { low_label: one.lowLabel, high_label: one.highLabel }), background: statedBackground(one) }) }
+					submission: survey.submission, results: survey.results, listed: survey.listed, ...datesOf(), ...retentionOf(), ...wavesOf(one), ...statedPresentation(survey, one, { ...(one.kind === "scale" && { low_label: one.lowLabel, high_label: one.highLabel }), background: statedBackground(one) }) }
 			} catch (error) {
 				throw new Unfinished(`${t("Question {number}", { number: i + 1 })}: ${error instanceof Error ? error.message : error}`)
 			}
 		})
 		const count = Math.min(MOST_LINKS, Math.max(1, Math.round(survey.links || 1)))
-		const { questions: created, tokens } = await ask("/v1/surveys", { questions: bodies, ...(access.submission === "token" && { tokens: count }) })
+		const { questions: created, tokens } = await ask("/v1/surveys", { questions: bodies, ...(survey.submission === "token" && { tokens: count }) })
 		finished(created.map((/** @type {any} */ { collection, guess, chance }) => ({ ...collection, guess, chance })), tokens)
 	} catch (error) {
 		const isDoubtful = error instanceof ApiError && DOUBTFUL.includes(error.reason)

@@ -113,10 +113,10 @@ class Metadata(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     title: Title
+    submission: SubmissionMode
+    results: ResultsKind
+    listed: bool
     description: Description = ""
-    submission: SubmissionMode = "open"
-    results: ResultsKind = "public"
-    listed: bool = True
     origins: Origins = []
     keep_days: Days | None = None
     #: The waves of a collection that asks again; they do not change, except that an administrator may open the next.
