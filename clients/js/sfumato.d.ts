@@ -124,6 +124,8 @@ export interface Disclosure {
   guess: number
   /** Probability that a guess without the reply is correct. */
   chance: number
+  /** The same for the attribute that a reply reveals most about, if replies are about attributes, such as the options of a multiple choice. */
+  part?: { guess: number; chance: number }
   /** Whether the mechanism is shown to obey the policy; false if the module cannot decide it. */
   proved: boolean
   /**

@@ -1263,16 +1263,24 @@ function obeys(mechanism, document) {
 	return !p.distributions["chi-square"]
 }
 
+/** The odds of the best guess of one of `size` values from a report, and without one. @param {Fraction} greatest */
+function oddsOf([n, d], size = 0) {
+	const all = d * BigInt(size)
+	// 1 only if it is exactly 1.
+	return { guess: n === all ? 1 : Math.min(Number((n << 80n) / all) / 2 ** 80, 1 - 2 ** -53), chance: 1 / size }
+}
+
+/** The share of the way from a guess without a report to certainty. @param {{ guess: number, chance: number }} odds */
+const closes = ({ guess, chance }) => (chance === 1 ? 0 : (guess - chance) / (1 - chance))
+
 /** Computes what reports reveal; throws PolicyViolated if the mechanism violates the policy.
  * @param {Mechanism} mechanism @param {any} document of the policy @returns {Disclosure} */
 export function disclose(mechanism, document) {
-	const { domain: { size }, law, memory } = mechanism, [n, d] = [law.greatest[0], law.greatest[1] * BigInt(size)]
-	// 1 only if it is exactly 1.
-	const guess = n === d ? 1 : Math.min(Number((n << 80n) / d) / 2 ** 80, 1 - 2 ** -53)
+	const { domain: { size }, law, memory } = mechanism, parts = law.components?.map((part) => oddsOf(part.law.greatest, part.size))
 	const lifetime = memory && disclose({ ...mechanism, law: memory.law, memory: undefined }, { ...document, policy: memory.lifetime })
 	return {
-		guess,
-		chance: 1 / size,
+		...oddsOf(law.greatest, size),
+		part: parts?.reduce((sharpest, part) => (closes(part) > closes(sharpest) ? part : sharpest)),
 		proved: obeys(mechanism, document) && lifetime?.proved !== false,
 		lifetime,
 		levels(groupOf = () => 0, same = true) {

@@ -159,7 +159,7 @@ def test_a_mechanism_is_audited_once_for_a_policy(monkeypatch: pytest.MonkeyPatc
 
 def test_the_whole_way(collector: Served) -> None:
     with collector.client(collector.admin) as admin:
-        name, key = admin.create("health", POLICY, submission="key", keep_days=0)
+        name, key = admin.create("health", POLICY, submission="key", keep_days=0, results="public")
     with collector.client(key) as client:
         info = client.collection(name)
         assert (info.title, info.policy, info.state, info.previous) == ("health", POLICY, "open", None)
@@ -177,7 +177,7 @@ def test_the_whole_way(collector: Served) -> None:
 
 def test_one_time_tokens(collector: Served) -> None:
     with collector.client(collector.admin) as admin:
-        name, _ = admin.create("health", POLICY, "rr", submission="token")
+        name, _ = admin.create("health", POLICY, "rr", submission="token", results="public")
         first, second = admin.tokens(name, 2)
     report = np.array([1], np.uint32)
     with collector.client(first) as client:
@@ -192,7 +192,7 @@ def test_one_time_tokens(collector: Served) -> None:
 def test_a_new_key_takes_the_place_of_the_old(collector: Served) -> None:
     report = np.array([1], np.uint32)
     with collector.client(collector.admin) as admin:
-        name, old = admin.create("health", POLICY, "rr", submission="key")
+        name, old = admin.create("health", POLICY, "rr", submission="key", results="public")
         new = admin.new_key(name)
     with collector.client(old) as client, pytest.raises(CollectorRefused, match="unauthorized"):
         client.submit(name, report)
@@ -204,7 +204,7 @@ def test_a_new_key_takes_the_place_of_the_old(collector: Served) -> None:
 def test_answers_that_are_lost_are_asked_for_again(collector: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sfumato.device.client._BATCH_BYTES", 16)  # 42 reports of three bits in a batch
     with collector.client(collector.admin) as admin:
-        name, _ = admin.create("health", POLICY, "rr", submission="open")
+        name, _ = admin.create("health", POLICY, "rr", submission="open", results="public")
     proxy = LossyProxy(collector.port)
     try:
         with Client(f"http://127.0.0.1:{proxy.port}", attempts=5) as client:
@@ -222,7 +222,7 @@ def test_answers_that_are_lost_are_asked_for_again(collector: Served, monkeypatc
 def test_batches_are_the_same_however_the_reports_were_cut(collector: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sfumato.device.client._BATCH_BYTES", 16)
     with collector.client(collector.admin) as admin:
-        name, _ = admin.create("health", POLICY, "rr", submission="open")
+        name, _ = admin.create("health", POLICY, "rr", submission="open", results="public")
         reports = sf.privatize(admin.collection(name).mechanism, ["flu"] * 500)
         first = admin.submit(name, reports, batch="the-name")
         assert admin.submit(name, iter(np.array_split(reports, 9)), batch="the-name") == first
@@ -247,7 +247,7 @@ def test_a_collector_that_states_another_hash_is_not_believed(
     collector: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with collector.client(collector.admin) as client:
-        name, _ = client.create("health", POLICY, "rr", submission="open")
+        name, _ = client.create("health", POLICY, "rr", submission="open", results="public")
         said = client._json("GET", f"/v1/collections/{name}")
         monkeypatch.setattr(client, "_json", lambda *_: {**said, "mechanism_hash": "0" * 64})
         with pytest.raises(sf.errors.InvalidInput, match="the mechanism hash in the response must be"):

@@ -1,4 +1,4 @@
-"""Who answers and who reads until the owner decides: one rule for the API, the Python client and Studio, whatever the policy."""
+"""Who answers and who reads until the owner decides: one rule for API, Python client and Studio, for every policy."""
 
 from __future__ import annotations
 

@@ -280,7 +280,7 @@ def test_the_wording_is_fixed_once_a_collection_has_opened(collector: Served) ->
     assert collector.ask("GET", path).json["wording_hash"] == before["wording_hash"]
     later = create(collector, mine, opens=int(time.time()) + 1000)
     early = collector.ask("GET", f"/v1/collections/{later}").json
-    assert early["state"] == "closed"
+    assert early["state"] == "scheduled"
     changed = collector.ask("PATCH", f"/v1/collections/{later}", {"title": "Better?", "opens": None}, mine).json
     assert (changed["title"], changed["state"]) == ("Better?", "open")
     assert changed["wording_hash"] != early["wording_hash"]

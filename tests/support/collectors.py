@@ -104,7 +104,8 @@ class Served:
 
     def create(self, policy: sf.Policy = POLICY, **metadata: Any) -> tuple[str, Mechanism, str | None]:
         """A new collection, public and listed unless stated otherwise: its id, its mechanism and its key."""
-        document = {"title": "a test", "policy": policy.to_dict(), "submission": "open", "results": "public", "listed": True, **metadata}
+        access = {"submission": "open", "results": "public", "listed": True}
+        document = {"title": "a test", "policy": policy.to_dict(), **access, **metadata}
         created = self.as_admin("POST", "/v1/collections", document)
         assert created.status == 201, created.body
         collection = created.json["collection"]

@@ -314,7 +314,7 @@ async def _open(
     created = []
     for record, _, key, planned in questions:
         response = (await collector.collections.get(record.id)).response(collector.now())
-        created.append(Created(response, key, planned["why"], planned["guess"], planned["chance"]))
+        created.append(Created(response, key, planned["why"], planned["guess"], planned["chance"], planned["part"]))
     return CreatedSurvey(created, [tokens for tokens, _ in issued])
 
 

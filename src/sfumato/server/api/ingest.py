@@ -73,7 +73,9 @@ async def check_sender(collector: Collector, request: Request) -> JsonResponse:
     return await _naming_batch(collector, request, _check_admission)
 
 
-async def _naming_batch(collector: Collector, request: Request, work: Callable[..., Awaitable[JsonResponse]]) -> Any:
+async def _naming_batch(
+    collector: Collector, request: Request, work: Callable[..., Awaitable[JsonResponse]]
+) -> JsonResponse:
     """Run a handler with the headers and the stated batch id; name collection and batch in its error."""
     headers = read_headers(request)
     stated = headers.get(_RAW_BATCH_HEADER, b"").decode("latin-1")
@@ -86,9 +88,7 @@ async def _naming_batch(collector: Collector, request: Request, work: Callable[.
         raise
 
 
-async def _check_admission(
-    collector: Collector, request: Request, headers: RawHeaders, stated: str
-) -> JsonResponse:
+async def _check_admission(collector: Collector, request: Request, headers: RawHeaders, stated: str) -> JsonResponse:
     """Decide about a submission without its report; ``stated`` is the batch id in the header."""
     collection = await collector.collections.get(request.path_params["id"], fresh=True)
     secret, wave = _check_sender(collection, headers), _stated_wave(request)

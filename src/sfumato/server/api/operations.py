@@ -154,7 +154,7 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "GET",
         "/v1/collections/{id}/admission",
-        "Return whether the collection would count a report of the sender under a batch id now; an error is that of the "
+        "Return whether the collection would count a report of the sender under a batch id; an error is that of the "
         "report.",
         ingest.check_sender,
         "sender",

@@ -58,6 +58,7 @@ __all__ = [
     "NewSurvey",
     "NewTokens",
     "NewWaves",
+    "Odds",
     "OneReport",
     "OwnedCollection",
     "PlanRequest",
@@ -258,6 +259,23 @@ Guess = Annotated[
 Chance = Annotated[float, Meta(description="Probability that a guess without the report is correct.")]
 
 
+class Odds(Struct, frozen=True):
+    """The odds of the best guess of one attribute of an answer, from a report about it and without one."""
+
+    guess: float
+    chance: float
+
+
+#: Odds of the attribute that a report reveals most about.
+PartOdds = Annotated[
+    Odds | None,
+    Meta(
+        description="The same probabilities for the attribute that a report reveals most about, such as an option of a "
+        "multiple choice; null if reports are not about attributes."
+    ),
+]
+
+
 class Created(Struct, frozen=True):
     """A new collection. Its key, if it has one, is returned only in this response."""
 
@@ -266,6 +284,7 @@ class Created(Struct, frozen=True):
     why: str
     guess: Guess
     chance: Chance
+    part: PartOdds
 
 
 class CreatedSurvey(Struct, frozen=True):
@@ -757,6 +776,7 @@ class PlanResponse(Struct, frozen=True):
     rows: list[PlanRow]
     guess: Guess
     chance: Chance
+    part: PartOdds
     one_percent: Annotated[
         float | None,
         Meta(description="Number of people that the best mechanism needs for a total variation error of 1%, if known."),

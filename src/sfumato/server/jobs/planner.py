@@ -23,6 +23,9 @@ from sfumato.compiler import SEARCH_SECONDS, SEARCHED_VALUES, design, plan
 from sfumato.errors import InvalidInput, SfumatoError
 from sfumato.estimation import check_estimable
 from sfumato.mechanisms import Mechanism, mechanism_from_spec
+from sfumato.mechanisms.memoized.mechanism import MemoizedMechanism
+from sfumato.mechanisms.product.mechanism import ProductMechanism
+from sfumato.mechanisms.sampled_parts.mechanism import SampledParts
 from sfumato.policy import (
     Blocks,
     PairwisePolicy,
@@ -208,11 +211,27 @@ def _blocks(policy: Blocks) -> list[list[object]]:
     return list(blocks.values())
 
 
-def _odds(mechanism: Mechanism) -> dict[str, float]:
+def _guess(mechanism: Mechanism) -> dict[str, float]:
     """Return the probability of a correct guess with and without a report; below 1 unless it is exactly 1."""
     exact = mechanism.guess_probability()
     guess = 1.0 if exact == 1 else min(float(exact), math.nextafter(1.0, 0.0))
     return {"guess": guess, "chance": 1 / len(mechanism.domain)}
+
+
+def _odds(mechanism: Mechanism) -> dict[str, Any]:
+    """Return these probabilities for the whole answer, and for the attribute that a report reveals most about."""
+    single = mechanism.single if isinstance(mechanism, MemoizedMechanism) else mechanism
+    parts: tuple[Mechanism, ...] = ()
+    if isinstance(single, SampledParts):
+        parts = tuple(single.parts)
+    elif isinstance(single, ProductMechanism):
+        parts = single.factors
+    return {**_guess(mechanism), "part": None if not parts else max(map(_guess, parts), key=_gain)}
+
+
+def _gain(odds: dict[str, float]) -> float:
+    """Return the share of the way from a guess without a report to certainty."""
+    return (odds["guess"] - odds["chance"]) / (1 - odds["chance"])
 
 
 def _search_seconds(policy: Policy, request: dict[str, Any]) -> float | None:

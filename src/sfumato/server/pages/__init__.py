@@ -148,7 +148,8 @@ another one, run this command, with the same <code>--store</code> as the collect
 <a class="button" href="/docs">API</a></p></section>"""
 
 _LIST = """<section class="card"><h2>Collections</h2><div class="wide"><table class="stacked">
-<thead><tr><th scope="col">question</th><th scope="col" class="number">answers</th><th scope="col">state</th>
+<thead><tr><th scope="col">question</th><th scope="col" class="number">answers
+shown</th><th scope="col">state</th>
 <th scope="col">links</th></tr></thead><tbody>{rows}</tbody></table></div>{more}</section>"""
 
 _NONE = """<section class="card"><h2>Collections</h2><p class="quiet">No collections are listed yet.</p></section>"""

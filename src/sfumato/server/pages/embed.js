@@ -32,7 +32,7 @@ async function show(collection) {
 	const places = rows.length ? placesOf(names, rows, chosen.sort, chosen.filter) : [], shown = places.slice(0, MOST_BARS), grid = gridOf(domain)
 	const single = question && estimate.answers.length && (estimate.answers.length === 1 || !rows.length)
 	const facts = single ? h("ul", {}, ...estimate.answers.slice(0, MOST_BARS).map((/** @type {any} */ row) => h("li", {}, `${answerName(row, question)}: ${answerText(row.value, question)} (${t("{low} to {high}", { low: answerText(row.low, question), high: answerText(row.high, question) })})`))) : ""
-	const about = `${answers(reports)}, ${aboutEstimates(chosen)}, ${today()}${state === "open" ? "" : `, ${t(state === "scheduled" ? "not open yet" : "closed")}`}.${shown.length < places.length ? ` ${t("The first {number} of {all} values.", { number: shown.length, all: places.length })}` : ""}`
+	const about = `${answers(reports)}, ${aboutEstimates(chosen)}, ${today()}${state === "open" ? "" : `, ${state === "scheduled" ? t("not open yet") : t("closed")}`}.${shown.length < places.length ? ` ${t("The first {number} of {all} values.", { number: shown.length, all: places.length })}` : ""}`
 	page.replaceChildren(h("h1", {}, title), facts, picture, h("p", { class: "small quiet", id: "about" }, rows.length || single ? about : `${t("No answer to show yet.")} (${today()})`), h("p", { class: "small" }, link))
 	if (grid && rows.length && chosen.view !== "bars") {
 		const most = Math.max(0.001, ...rows.map((/** @type {any} */ { frequency }) => Math.min(1, frequency)))

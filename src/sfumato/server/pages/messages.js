@@ -81,6 +81,7 @@ export const ENGLISH = {
 	"device-computes": "Your device computes these odds, draws the reply, stores it and sends it. It stores and sends nothing else about your answer. If you choose not to answer, it draws nothing.",
 	guess: "If all answers are equally likely, a stranger’s best guess of your answer from the reply alone is correct with probability {bound} (without the reply: {chance}).",
 	"guess-participant": "If all answers are equally likely, a stranger’s best guess of a participant’s answer from the reply alone is correct with probability {bound} (without the reply: {chance}).",
+	"guess-part": "For a single part of your answer that the reply is about, such as one option, this guess is correct with probability up to {bound} (without the reply: {chance}).",
 	// Odds in words.
 	"times-always": "always",
 	"times-never": "never",
@@ -199,6 +200,7 @@ export const ENGLISH = {
 	"level-one": "One reply can raise a stranger’s suspicion from {before} to at most {bound}.",
 	"level-all": "All replies together, as long as your answer does not change, can raise it to at most {bound}.",
 	"level-certain": "All replies together can make a stranger nearly certain of your answer.",
+	"level-total": "All replies about all of them together can raise the suspicion to at most {bound}.",
 	"lifetime-changes": "If your answer changes to one that you did not give before, your device draws another permanent answer, and what they reveal adds up. It draws at most {most}.",
 	"lifetime-fixed": "Your device draws one permanent answer. If your answer changes, it keeps replying about the first one.",
 	"lifetime-schedule": "Every {waves} waves your device draws a new permanent answer, and what they reveal adds up. It draws at most {most}.",

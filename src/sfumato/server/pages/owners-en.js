@@ -13,6 +13,7 @@ export default {
 	"A device takes up a new answer every {count} waves..one": "A device takes up a new answer in every wave.",
 	answer: "answer",
 	"answers.one": "answer",
+	"released answers.one": "released answer",
 	"{count} answers.one": "1 answer",
 	"{count} values are rare: at most {bound}..one": "1 value is rare: at most {bound}.",
 	"{count} of {all} differences are clear: with {level} confidence, all intervals together contain the true differences..one": "1 of {all} differences is clear: with {level} confidence, all intervals together contain the true differences.",

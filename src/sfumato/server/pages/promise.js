@@ -44,10 +44,17 @@ function alike(labels, beliefs) {
 export const lifetimeOf = ({ policy: { domain }, disclosure: { lifetime }, mechanism: { parameters } }) =>
 	lifetime && /** @type {Pick<Collection, "policy" | "disclosure">} */ ({ policy: { domain, policy: parameters.lifetime }, disclosure: lifetime })
 
-/** Returns the bounds on a stranger's belief after one reply, and after all replies about an unchanged answer. @param {Collection} collection */
+/** Returns the greatest level of all replies to a collection: those about each of its permanent answers add up. @param {Collection} collection */
+function totalLevel(collection) {
+	const { level } = factsOf(lifetimeOf(collection) ?? collection)
+	return level && level * (collection.most ?? 1)
+}
+
+/** Returns the bounds on a stranger's belief after one reply, after all replies about an unchanged answer, and after all replies about all
+ * permanent answers. @param {Collection} collection */
 export function bothLevels(collection) {
 	const all = lifetimeOf(collection), { after } = collection.disclosure
-	return all && { before: BEFORE, one: after(BEFORE, factsOf(collection).level), all: after(BEFORE, factsOf(all).level) }
+	return all && { before: BEFORE, one: after(BEFORE, factsOf(collection).level), all: after(BEFORE, factsOf(all).level), total: after(BEFORE, totalLevel(collection)) }
 }
 
 /** Returns what all replies of a survey reveal together. @param {Collection[]} collections
@@ -55,7 +62,7 @@ export function bothLevels(collection) {
 export function together(collections) {
 	// A question that equals an earlier one gets the same reply, which reveals nothing more.
 	const drawn = collections.filter((one, i) => !collections.slice(0, i).some((other) => one.url === other.url || one.asksAs(other)))
-	const facts = drawn.map((one) => factsOf(lifetimeOf(one) ?? one)), level = facts.reduce((sum, one) => sum + one.level, 0)
+	const facts = drawn.map((one) => factsOf(lifetimeOf(one) ?? one)), level = drawn.reduce((sum, one) => sum + totalLevel(one), 0)
 	const product = (/** @type {"guess" | "chance"} */ key) => drawn.reduce((all, one) => all * (lifetimeOf(one) ?? one).disclosure[key], 1)
 	return { after: drawn[0].disclosure.after(BEFORE, level), guess: product("guess"), chance: product("chance"), drawn: drawn.length,
 		shows: drawn.filter((_, i) => facts[i].shows).map((one) => collections.indexOf(one)) }

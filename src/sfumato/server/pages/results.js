@@ -181,9 +181,12 @@ function panel(ids, tag) {
 		matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw)
 	}
 
+	/** Returns by how many answers at least the results advance; 0 if each answer is shown at once. */
+	const stepOf = () => Math.max(...groups.map(({ collection }) => collection.step ?? 0))
+
 	/** States how an open survey advances: readers without a token see steps, so that they cannot time an answer. */
 	function inSteps() {
-		const count = Math.max(...groups.map(({ collection }) => collection.step ?? 0))
+		const count = stepOf()
 		return count ? t("live, in steps of at least {count} answers", { count }) : t("live")
 	}
 
@@ -242,7 +245,8 @@ function panel(ids, tag) {
 	function draw() {
 		const many = groups.length > 2
 		count.textContent = many ? whole(groups.reduce((sum, { reports }) => sum + reports, 0)) : groups.map(({ reports }) => whole(reports)).join(" + ")
-		countName.textContent = many ? t("answers of {number} groups", { number: groups.length }) : t("answers", { count: groups.reduce((sum, { reports }) => sum + reports, 0) })
+		const shown = { count: groups.reduce((sum, { reports }) => sum + reports, 0) }
+		countName.textContent = many ? t("answers of {number} groups", { number: groups.length }) : stepOf() ? t("released answers", shown) : t("answers", shown)
 		meaning.textContent = t("Replies are random, so an estimate differs from the true share. If the survey were repeated many times, {level} of the intervals of a value would contain its true share.", { level: percent(Number(chosen.level), 0) })
 		answered.show(groups.map(({ collection, answers, rounding }) => ({ title: collection.title, question: collection.question, answers, rounding, marks: isMarks(domain) })), chosen.level)
 		const full = groups.filter(({ rows }) => rows.length)
@@ -254,7 +258,7 @@ function panel(ids, tag) {
 			return
 		}
 		if (full.length < groups.length) {
-			verdict.replaceChildren(h("p", { class: "promise" }, t("Not enough answers yet. The first estimate appears with the first answers.")))
+			verdict.replaceChildren(h("p", { class: "promise" }, stepOf() ? t("No results are released yet. They are released in steps of at least {count} answers, and answers that have arrived since the last step are not shown.", { count: stepOf() }) : t("Not enough answers yet. The first estimate appears with the first answers.")))
 			noChart(picture)
 			table.replaceChildren(h("p", { class: "quiet" }, t("Nothing to show yet.")))
 			return

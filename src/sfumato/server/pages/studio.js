@@ -457,7 +457,10 @@ async function showLifetime() {
 	if (lifetime.hidden) return
 	const epsilon = lifetimeLevel(question(), Number(survey.factor))
 	const checked = await ask("/v1/check", { policy: { domain: { size: 2 }, policy: { kind: "uniform", epsilon } }, before: survey.before })
-	lifetime.replaceChildren(...pieces(t("All replies about an unchanged answer together have ε = {level}: they can raise a stranger’s suspicion from {before} to at most {bound}. Participants see both levels before they answer.", { level: epsilon, before: percent(survey.before, 0) }), { bound: h("strong", {}, atMost(checked.suspicions[0].after)) }))
+	const changes = survey.changes.trim(), total = changes && lifetimeLevel(question(), Number(survey.factor) * (Number(changes) + 1))
+	const sum = total && await ask("/v1/check", { policy: { domain: { size: 2 }, policy: { kind: "uniform", epsilon: total } }, before: survey.before })
+	lifetime.replaceChildren(...pieces(t("All replies about an unchanged answer together have ε = {level}: they can raise a stranger’s suspicion from {before} to at most {bound}. Participants see both levels before they answer.", { level: epsilon, before: percent(survey.before, 0) }), { bound: h("strong", {}, atMost(checked.suspicions[0].after)) }), " ",
+		...(sum ? pieces(t("What the answers before and after each change reveal adds up: with {number} changes to at most ε = {level}, and from {before} to at most {bound}.", { number: changes, level: total, before: percent(survey.before, 0) }), { bound: h("strong", {}, atMost(sum.suspicions[0].after)) }) : [t("What the answers before and after each change reveal adds up, without a limit on changes for every answer that the person gives.")]))
 }
 
 /** Returns the fields of a collection that asks again. @param {Question} current */
@@ -551,7 +554,7 @@ const look = latest(async () => {
 		keepFocus(people.element, () => showPlan(plan, labels.length))
 		const names = isMarks ? domain.order : labels.map((value) => nameOf(value, domain))
 		keepFocus(learning.element, () => outlook.showPreview(plan.preview, domain, isMarks ? "marks" : learnOf(asked)))
-		outlook.showParticipants({ title: asked.title, description: asked.description, names, checked, before: survey.before, guess: plan.guess, chance: plan.chance })
+		outlook.showParticipants({ title: asked.title, description: asked.description, names, checked, before: survey.before, guess: plan.guess, chance: plan.chance, part: plan.part })
 	} catch (error) {
 		quiet(errorMessage(error))
 	}

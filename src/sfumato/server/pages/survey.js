@@ -6,7 +6,7 @@ import { currentLanguage, keepLanguage, LANGUAGES, quoted, stressedMessage, t, u
 import { isNumeric, numberChoice } from "./number-choice.js"
 import { bothLevels, factsOf, together } from "./promise.js"
 import { consentPage, endingOf, needsConsent, paragraphs, presentationOf, sectionOf } from "./structure.js"
-import { atMost, disclosureSentences, exposure, guessInWords, odds, oddsInWords, replyInWords } from "./words.js"
+import { atMost, disclosureSentences, exposure, guessInWords, odds, oddsInWords, partOdds, replyInWords } from "./words.js"
 /** @import {Answer, Collection} from "./sfumato.js" */
 /** @import {ReplyReader} from "./replies.js" */
 
@@ -240,7 +240,7 @@ function levels(collection) {
 	return h("section", { class: "promise", id: "lifetime", "aria-label": t("lifetime-title") }, h("h2", {}, t("lifetime-title")), h("p", {}, t("lifetime-how")), h("ul", { class: "disclosure" },
 		h("li", { id: "level-one" }, ...stressed(stressedMessage("level-one", { before: atMost(bounds.before), bound: atMost(bounds.one) }))),
 		h("li", { id: "level-all" }, ...stressed(bounds.all < 0.9995 ? stressedMessage("level-all", { bound: atMost(bounds.all) }) : stressedMessage("level-certain"))),
-		h("li", {}, changes)))
+		h("li", {}, changes, most > 1 && " ", most > 1 && h("span", { id: "level-total" }, ...stressed(bounds.total < 0.9995 ? stressedMessage("level-total", { bound: atMost(bounds.total) }) : stressedMessage("together-certain", { bound: odds(bounds.total) }))))))
 }
 
 /** The wording of a question, in the direction of its language. @param {Collection} collection */
@@ -325,7 +325,7 @@ function promise(collection) {
 	const element = h("section", { class: "promise", "aria-label": t("will-be-sent") },
 		h("h2", {}, t("will-be-sent")), h("p", exposure(disclosure) ? { class: "alarm loud", role: "alert" } : {}, t(exposedKey(collection))),
 		often,
-		h("p", { id: "odds" }, ...stressed(guessInWords(disclosure))),
+		h("p", { id: "odds" }, ...stressed(guessInWords(disclosure))), partOdds(disclosure.part),
 		h("ul", { class: "disclosure", id: "bounds" }, ...disclosureSentences(factsOf(collection)).map((sentence) => h("li", {}, ...stressed(sentence))), unproved),
 		h("p", { class: "small quiet" }, t(collection.waves ? "device-waves" : "device-computes")), h("p", { class: "small quiet", id: "retention" }, retention(collection)))
 	return { element, choose }
@@ -401,7 +401,7 @@ function outcome(i, collection, answer, unused) {
 		heading, unused && h("p", { class: "alarm loud", id: "repeated", role: "alert" }, t("repeated")), explained, problem,
 		h("div", { class: "promise" },
 			h("p", {}, start, h("strong", { id: "drawn", dir: "auto" }, bound), rest), ...more,
-			h("p", {}, `${t(exposedKey(collection, "drawn-"))} `, ...stressed(guessInWords(collection.disclosure))),
+			h("p", {}, `${t(exposedKey(collection, "drawn-"))} `, ...stressed(guessInWords(collection.disclosure))), partOdds(collection.disclosure.part),
 			answer.drawn && h("p", {}, t("drawn-before")),
 			h("p", { class: "small quiet" }, t(collection.waves ? "one-per-wave" : "no-second-draw"))),
 		ids.length < 2 && endingOf([collection]),

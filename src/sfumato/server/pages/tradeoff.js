@@ -6,7 +6,7 @@ import { h, percent, s, whole } from "./dom.js"
 import { t as participantMessage } from "./messages.js"
 import { number, pieces, t } from "./owners.js"
 import { term } from "./terms.js"
-import { disclosureSentences, exposure, guessInWords } from "./words.js"
+import { disclosureSentences, exposure, guessInWords, partOdds } from "./words.js"
 
 /** @typedef {{ epsilon: string, standard_error: number | null, alike: number | null }} Level */
 /** @typedef {{ value: any, expected: number, expected_error: number, frequency: number, standard_error: number, low: number, high: number }} Share */
@@ -98,13 +98,13 @@ export function tradeoff(actions) {
 		else chart(picture, (width) => estimateChart([{ name: "", rows }], names, places, width))
 	}
 
-	/** Shows the survey page as participants will see it, without its controls. @param {{ title: string, description: string, names: string[], checked: any, before: number, guess: number, chance: number }} known */
-	function showParticipants({ title, description, names, checked, before, guess, chance }) {
+	/** Shows the survey page as participants will see it, without its controls. @param {{ title: string, description: string, names: string[], checked: any, before: number, guess: number, chance: number, part: { guess: number, chance: number } | null }} known */
+	function showParticipants({ title, description, names, checked, before, guess, chance, part }) {
 		const [start, bound, rest] = guessInWords({ guess, chance }), exposed = exposure({ guess, chance })
 		participants.replaceChildren(h("div", { class: "page-preview" }, h("p", { class: "title", dir: "auto" }, title || t("Your question")), description && h("p", { class: "lead", dir: "auto" }, description),
 			h("ul", { class: "plain-list" }, ...names.slice(0, 6).map((name) => h("li", { dir: "auto" }, name)), names.length > 6 && h("li", { class: "quiet" }, t("and {count} more values", { count: names.length - 6 }))),
 			h("div", { class: "promise" }, h("p", {}, participantMessage(`exposed${exposed && `-${exposed}`}`)),
-				h("p", {}, start, h("strong", {}, bound), rest),
+				h("p", {}, start, h("strong", {}, bound), rest), partOdds(part),
 				h("ul", {}, ...disclosureSentences({ ...checked, before }).map(([a, b, c]) => h("li", {}, a, b && h("strong", {}, b), c))))))
 	}
 

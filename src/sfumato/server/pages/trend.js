@@ -58,7 +58,7 @@ export function trendCard(collection, tag) {
 	function draw({ waves, changes: all }, level) {
 		const { current, count } = schedule, last = waves.at(-1)
 		state.textContent = `${current === null ? t("No wave is open now.") : t("{wave} of {number} is open.", { wave: waveName(current, schedule), number: count })} ${waves.map(({ wave, reports }) => `${t("Wave {number}", { number: wave + 1 })}: ${answers(reports)}.`).join(" ")}`
-		if (!last) return charts.replaceChildren(h("p", { class: "quiet" }, t("The trend appears with the first answers.")))
+		if (!last) return charts.replaceChildren(h("p", { class: "quiet" }, t("The trend appears with the first results.")))
 		const places = last.rows.map((_, x) => x)
 		const shown = places.length > MOST_CHARTS ? places.sort((a, b) => last.rows[b].frequency - last.rows[a].frequency).slice(0, MOST_CHARTS) : places
 		const most = Math.max(0.01, ...waves.flatMap(({ rows }) => shown.map((x) => Math.max(rows[x].high, rows[x].frequency))))

@@ -1,6 +1,7 @@
 // Sentences about what a reply can reveal and what a certificate proves. This file computes no bounds: Studio gets them from
 // the collector, the survey from the client library.
 import { factorsOf, labelsOf, listed, nameOf } from "./domains.js"
+import { h } from "./dom.js"
 import { number, quoted, stressedMessage, t } from "./messages.js"
 /** @import {Fraction, NamedPart, ReplyReader} from "./replies.js" */
 
@@ -26,8 +27,16 @@ export const odds = (share) => (share < 1 && share >= 0.9995 ? t("more-99") : sh
 	: number(share, { style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1 }))
 
 /** Returns a sentence in three parts: the words before the odds, the odds, and the words after. @param {{ guess: number, chance: number }} known
- * @param {"guess" | "guess-participant"} [message] @returns {[string, string, string]} */
+ * @param {"guess" | "guess-participant" | "guess-part"} [message] @returns {[string, string, string]} */
 export const guessInWords = ({ guess, chance }, message = "guess") => stressedMessage(message, { bound: odds(guess), chance: odds(chance) })
+
+/** States the odds for one part of the answer, such as the option that a reply names: those for all parts together are much lower.
+ * @param {{ guess: number, chance: number } | null | undefined} part */
+export function partOdds(part) {
+	if (!part) return null
+	const [start, bound, rest] = guessInWords(part, "guess-part")
+	return h("p", { class: exposure(part) ? "part-odds alarm loud" : "part-odds" }, start, h("strong", {}, bound), rest)
+}
 
 /** Returns sentences about what a reply can reveal, each in three parts: words, a bound to emphasize (or ""), and more words.
  * @param {Facts} facts @param {string} [seen] name of the thing that a stranger sees @returns {[string, string, string][]} */

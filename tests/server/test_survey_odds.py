@@ -1,0 +1,98 @@
+"""The survey page states what a reply reveals about the part that it names, and the total of permanent answers."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+
+import sfumato as sf
+from support.browsing import DESKTOP, People, enter_studio, opened, planned, read
+from support.collectors import Served
+
+pytestmark = pytest.mark.component
+
+
+def marks(collector: Served, epsilon: str, count: int = 5) -> str:
+    """A multiple choice of some options."""
+    order = [f"option {i}" for i in range(count)]
+    domain = {"product": {name: ["no", "yes"] for name in order}, "order": order}
+    policy = {"kind": "uniform", "epsilon": epsilon}
+    return opened(collector, f"Which at {epsilon}?", domain, policy, question="marginals:1")
+
+
+@pytest.mark.parametrize("language", ["en", "de", "ar"])
+def test_the_odds_of_the_option_that_a_reply_names_are_stated(people: People, collector: Served, language: str) -> None:
+    """The best guess of all five marks says little; for the named option it is e/(1 + e) against 1/2."""
+    name = marks(collector, "1")
+    page = people()
+    page.goto(f"{collector.url}/c/{name}?lang={language}")
+    page.wait_for_selector("#odds")
+    every, part = (re.sub(r"[\s\u00a0٪]|\u200e", "", page.inner_text(where)) for where in ("#odds", ".part-odds"))
+    separator = "," if language == "de" else "."
+    assert f"3{separator}1" in every
+    assert f"73{separator}1" in part
+    assert f"50{separator}0" in part
+    assert page.locator(".part-odds.alarm").count() == 0
+    mechanism = sf.mechanism_from_spec(read(collector, name)["mechanism"])
+    assert isinstance(mechanism, sf.mechanisms.SampledParts)
+    assert max(float(one.guess_probability()) for one in mechanism.parts) == pytest.approx(math.e / (1 + math.e))
+
+
+def test_a_reply_that_shows_an_option_is_an_alarm(people: People, collector: Served) -> None:
+    page = people()
+    page.goto(f"{collector.url}/c/{marks(collector, '6/5')}")
+    page.wait_for_selector(".part-odds")
+    assert f"{math.exp(1.2) / (1 + math.exp(1.2)):.1%}" in page.inner_text(".part-odds.alarm")
+
+
+def test_the_planner_states_the_odds_of_a_part(collector: Served) -> None:
+    domain = sf.Domain.product(a=["no", "yes"], b=["no", "yes"], c=["no", "yes"])
+    body = {"policy": sf.Uniform(domain, 1).to_dict(), "n": 1000, "question": "marginals:1"}
+    part = collector.as_admin("POST", "/v1/plan", body).json["part"]
+    assert part == pytest.approx({"guess": math.e / (1 + math.e), "chance": 0.5})
+    whole = {"policy": sf.Uniform(sf.Domain.range(4), 1).to_dict(), "n": 1000}
+    assert collector.as_admin("POST", "/v1/plan", whole).json["part"] is None
+
+
+def test_permanent_answers_are_added_up(people: People, collector: Served) -> None:
+    """Five permanent answers at ε = 2 have up to ε = 10: 10% can become 99.96%. Two at ε = 1 have up to ε = 2."""
+    domain = {"values": [f"answer {i}" for i in range(8)]}
+
+    def returning(title: str, level: str, lifetime: str, changes: int) -> str:
+        policies = [{"kind": "uniform", "epsilon": epsilon} for epsilon in (level, lifetime)]
+        return opened(
+            collector, title, domain, policies[0], waves={"count": 20, "days": 7}, max_changes=changes,
+            lifetime={"domain": domain, "policy": policies[1]},
+        )  # fmt: skip
+
+    page = people()
+    five = returning("Five?", "1", "2", 4)
+    page.goto(f"{collector.url}/c/{five}")
+    page.wait_for_selector("#level-total:has-text('from 10% to more than 99.9%')")
+    assert "to at most 45.1%" in page.inner_text("#level-all")  # of one permanent answer
+    two = returning("Two?", "1/2", "1", 1)
+    page.goto(f"{collector.url}/c/{two}")
+    page.wait_for_selector("#level-total:has-text('to at most 45.1%')")
+    one = returning("One?", "1/2", "1", 0)
+    page.goto(f"{collector.url}/c/{one}")
+    page.wait_for_selector("#level-all:has-text('at most 23.2%')")
+    assert page.locator("#level-total").count() == 0
+    # Two questions that return: two and one permanent answers at ε = 1.
+    page.goto(f"{collector.url}/c/{two}?then={one}")
+    after = 1 / (1 + 9 * math.exp(-3))
+    page.wait_for_selector(f"#total:has-text('to at most {math.ceil(1000 * after) / 10}%')")
+
+
+def test_studio_adds_up_permanent_answers(people: People, collector: Served) -> None:
+    page = people(DESKTOP)
+    enter_studio(page, collector)
+    page.fill("#title", "How are you this week?")
+    page.fill("#values", "well\nill\nunsure")
+    page.get_by_label("Again and again").check()
+    page.wait_for_selector("#lifetime:has-text('without a limit on changes')")
+    page.fill("#changes", "1")
+    planned(page, 50)
+    page.wait_for_selector("#lifetime:has-text('ε = 4')")
+    assert f"at most {math.ceil(1000 / (1 + 9 * math.exp(-4))) / 10}%" in page.inner_text("#lifetime")
