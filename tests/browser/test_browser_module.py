@@ -134,7 +134,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if self.path.partition("?")[0].endswith("/admission"):  # rejections come with the report, as if just too late
-            return self._say(200, "application/json", json.dumps({"batch": self.headers["Idempotency-Key"]}))
+            self._say(200, "application/json", json.dumps({"batch": self.headers["Idempotency-Key"]}))
+            return
         answer = self.server.collector.get(self.path)
         self._say(404, "text/plain", "nothing here") if answer is None else self._say(200, *answer)
 

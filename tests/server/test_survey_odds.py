@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Any
 
 import pytest
 
@@ -96,3 +97,18 @@ def test_studio_adds_up_permanent_answers(people: People, collector: Served) -> 
     planned(page, 50)
     page.wait_for_selector("#lifetime:has-text('ε = 4')")
     assert f"at most {math.ceil(1000 / (1 + 9 * math.exp(-4))) / 10}%" in page.inner_text("#lifetime")
+
+
+@pytest.mark.parametrize("kind", ["uniform", "blocks", "high-low"])
+def test_the_odds_of_a_map_have_a_baseline(people: People, collector: Served, kind: str) -> None:
+    """A cell that is lit 43 times in 100 says nothing without how often it is lit for another answer."""
+    grid = {"grid": {"latitude": [0, 1], "longitude": [0, 1], "rows": 4, "columns": 6}}
+    rules: dict[str, dict[str, Any]] = {
+        "blocks": {"blocks": [x // 12 for x in range(24)]},
+        "high-low": {"sensitive": [[0, 0], [0, 1], [2, 2]]},
+    }
+    name = opened(collector, f"Where, {kind}?", grid, {"kind": kind, "epsilon": "1", **rules.get(kind, {})})
+    page = people()
+    page.goto(f"{collector.url}/c/{name}")
+    page.wait_for_selector("#often li")
+    assert "If you choose another cell, it is lit" in page.inner_text("#often")

@@ -11,6 +11,8 @@ import { leastKeys, noiseOf, readDesign } from "./sfumato.js"
 /** `share` is the probability that the reply is about this part. @typedef {Namer & { share: Fraction }} NamedPart */
 /** @typedef {{ parts: NamedPart[], read: (report: bigint) => [number, bigint][] }} ReplyReader */
 
+/** Maximum pairs that are compared to state how often a reply names a value that is not the answer. */
+const MOST_PAIRS = 2 ** 22
 const ONE = 1n << 64n, TOTAL = 1n << 62n
 
 const range = (n = 0) => Array.from({ length: n }, (_, i) => i)
@@ -30,6 +32,9 @@ const plus = (terms) => terms.reduce(([a, b], [c, d]) => (b === d ? [a + c, b] :
 /** @param {Fraction} first @param {Fraction} second */
 const less = ([a, b], [c, d]) => a * d < c * b
 
+/** The least and the greatest of some fractions. @param {Fraction[]} all @returns {[Fraction, Fraction]} */
+const extremes = (all) => [all.reduce((a, b) => (less(b, a) ? b : a)), all.reduce((a, b) => (less(a, b) ? b : a))]
+
 /** Whether bit i of a bitmap is set. */
 const has = (set = 0n, i = 0) => (set >> BigInt(i)) & 1n
 
@@ -39,33 +44,43 @@ function bits(set = 0n, k = 0) {
 	return range(Math.min(k, digits.length)).filter((i) => digits[last - i] === "1")
 }
 
-/** Parts: mechanisms of k values that draw from sets. `keep` is the probability that a report depends on the value.
- * @type {Record<string, (p: any, k: number) => Namer & { keep: bigint, bits: number }>} */
+/** Parts: mechanisms of k values that draw from sets. `keep` is the probability that a report depends on the value,
+ * `base` that another report names a given value.
+ * @type {Record<string, (p: any, k: number) => Namer & { keep: bigint, bits: number, base: Fraction }>} */
 const PARTS = {
 	"randomized-response": ({ threshold }, k) => {
 		const keep = BigInt(threshold), n = BigInt(k), own = mixed(keep, 1n, n), other = /** @type {Fraction} */ ([ONE - keep, ONE * n])
-		return { keep, size: k, outputs: n, bits: 0, one: true, names: (report) => [Number(report)], own: () => own, other: () => [other, other] }
+		return { keep, base: [1n, n], size: k, outputs: n, bits: 0, one: true, names: (report) => [Number(report)], own: () => own, other: () => [other, other] }
 	},
 	"hadamard-response": ({ threshold, block_size: size, blocks }, k) => {
 		const keep = BigInt(threshold), width = size - 1, own = mixed(keep, 1n, 2n * BigInt(blocks)), near = blended(keep, 1n, 2n, 1n, 2n * BigInt(blocks))
 		const far = /** @type {Fraction} */ ([ONE - keep, ONE * 2n * BigInt(blocks)]), even = (n = 0) => n.toString(2).replaceAll("0", "").length % 2 === 0
 		/** @returns {[Fraction, Fraction]} */
 		const other = (x = 0) => [k > width ? far : near, Math.min(k - Math.floor(x / width) * width, width) > 1 ? near : far]
-		return { keep, size: k, outputs: BigInt(blocks) * BigInt(size), bits: 0, one: false, own: () => own, other, names: (report) => {
+		return { keep, base: [1n, 2n * BigInt(blocks)], size: k, outputs: BigInt(blocks) * BigInt(size), bits: 0, one: false, own: () => own, other, names: (report) => {
 			const column = Number(report % BigInt(size)), first = Number(report / BigInt(size)) * width
 			return range(Math.max(0, Math.min(width, k - first))).filter((i) => even(((i + 1) & column) >>> 0)).map((i) => first + i)
 		} }
 	},
 	"cyclic-design": ({ threshold, design: document }, k) => {
 		const keep = BigInt(threshold), { modulus, size, base } = readDesign(document), own = mixed(keep, BigInt(size), BigInt(modulus))
-		return { keep, size: k, outputs: BigInt(base.length * modulus), bits: 0, one: false, own: () => own, names: (report) => {
+		/** Numbers of elements of the sets whose sum with a difference is in the same set, too. @type {number[] | undefined} */
+		let counts
+		/** @returns {[Fraction, Fraction]} */
+		const other = (x = 0) => {
+			counts ??= base.reduce((all, /** @type {any} */ set) => (set.forEach((/** @type {number} */ e) => set.forEach((/** @type {number} */ f) => all[(f - e + modulus) % modulus]++)), all), Array(modulus).fill(0))
+			const differences = new Set(range(k).filter((y) => y !== x).map((y) => /** @type {number[]} */ (counts)[(y - x + modulus) % modulus]))
+			return extremes([...differences].map((count) => blended(keep, BigInt(count), BigInt(size * base.length), BigInt(size), BigInt(modulus))))
+		}
+		const isStated = base.length * size * size <= MOST_PAIRS
+		return { keep, base: [BigInt(size), BigInt(modulus)], size: k, outputs: BigInt(base.length * modulus), bits: 0, one: false, own: () => own, ...(isStated && { other }), names: (report) => {
 			const y = Number(report), shift = y % modulus
 			return Array.from(base[Math.floor(y / modulus)], (e) => (shift - e + modulus) % modulus).filter((x) => x < k).sort((a, b) => a - b)
 		} }
 	},
 	"subset-selection": ({ threshold, size }, k) => {
 		const keep = BigInt(threshold), [d, n] = [BigInt(size), BigInt(k)], own = mixed(keep, d, n), other = blended(keep, d - 1n, n - 1n, d, n)
-		return { keep, size: k, outputs: 0n, bits: k, one: size === 1, names: (report) => bits(report, k), own: () => own, other: () => [other, other] }
+		return { keep, base: [d, n], size: k, outputs: 0n, bits: k, one: size === 1, names: (report) => bits(report, k), own: () => own, other: () => [other, other] }
 	},
 }
 
@@ -86,7 +101,14 @@ function parted(parts, partOf, places) {
 	}
 	/** @returns {Fraction} */
 	const own = (x = 0) => (places[x] < 0 ? [parts[partOf[x]].keep, ONE] : parts[partOf[x]].own(places[x]))
-	return { size: places.length, outputs: isIndex ? parts.reduce((all, { outputs }) => all + outputs, BigInt(revealed.length)) : 0n, names, own, one: parts.every(({ one }) => one) }
+	/** @returns {[Fraction, Fraction]} */
+	const other = (x = 0) => {
+		const part = parts[partOf[x]], within = range(places.length).filter((y) => y !== x && partOf[y] === partOf[x])
+		if (places[x] < 0) return [[0n, 1n], [0n, 1n]]
+		return extremes([...(within.length < places.length - 1 ? [/** @type {Fraction} */ ([0n, 1n])] : []), ...(within.some((y) => places[y] < 0) ? [times([ONE - part.keep, ONE], part.base)] : []),
+			...(within.some((y) => places[y] >= 0) ? part.other?.(places[x]) ?? [] : [])])
+	}
+	return { ...(parts.every((part) => part.other) && { other }), size: places.length, outputs: isIndex ? parts.reduce((all, { outputs }) => all + outputs, BigInt(revealed.length)) : 0n, names, own, one: parts.every(({ one }) => one) }
 }
 
 /** @param {string} name @returns {(p: any, k: number) => Namer} */
@@ -134,8 +156,9 @@ const MECHANISMS = {
 	"high-low-mixed-subsets": ({ sensitive, thresholds, sizes, weight: stated }, k) => {
 		const s = sensitive.length, keep = thresholds.map(BigInt), weight = BigInt(stated), weights = [ONE - weight, weight], others = range(k).filter((x) => !sensitive.includes(x))
 		const hidden = plus([0, 1].map((i) => times([weights[i], ONE], mixed(keep[i], BigInt(sizes[i]), BigInt(s))))), open = plus([0, 1].map((i) => times([weights[i], ONE], [keep[i], ONE])))
-		const whole = (1n << BigInt(s)) - 1n
-		return { size: k, outputs: 0n, one: false, own: (x) => (sensitive.includes(x) ? hidden : open), names: (report) => {
+		const whole = (1n << BigInt(s)) - 1n, both = (/** @type {(i: number) => Fraction} */ odds) => plus([0, 1].map((i) => times([weights[i], ONE], odds(i))))
+		const near = s > 1 ? [both((i) => blended(keep[i], BigInt(sizes[i] - 1), BigInt(s - 1), BigInt(sizes[i]), BigInt(s)))] : [], far = others.length ? [both((i) => [(ONE - keep[i]) * BigInt(sizes[i]), ONE * BigInt(s)])] : []
+		return { size: k, outputs: 0n, one: false, own: (x) => (sensitive.includes(x) ? hidden : open), other: (x) => (sensitive.includes(x) ? extremes([...near, ...far]) : [[0n, 1n], [0n, 1n]]), names: (report) => {
 			const kind = Number(report >> BigInt(s))
 			if (kind > 1) return [others[kind - 2]]
 			return sizes[kind] === s ? [...sensitive] : bits(report & whole, s).map((place) => sensitive[place])
