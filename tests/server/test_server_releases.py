@@ -71,6 +71,7 @@ def test_results_advance_by_whole_groups(store_url: str, monkeypatch: pytest.Mon
                 "title": "t",
                 "policy": sf.Uniform(sf.Domain.range(5), 1).to_dict(),
                 "submission": "open",
+                "results": "public",
                 "release_every": 12,
             },
         ).json["collection"]

@@ -331,6 +331,9 @@ def test_a_survey_is_made_and_read_by_keyboard_alone(people: People, collector: 
     page.keyboard.type("By keyboard?")
     go_to("#values")
     page.keyboard.type("yes\nno")
+    for name in ("submission", "results"):
+        go_to(f"input[name=one-of-{name}]:checked")
+        page.keyboard.press("ArrowUp")  # anybody
     go_to("button[type=submit].main")
     page.keyboard.press("Enter")
     page.wait_for_selector("text=The survey is open")

@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from sfumato.server.store.presentation import Presentation
 from sfumato.server.store.records import (
+    Access,
     Days as KeepDays,
     Description,
     Label,
@@ -121,13 +122,10 @@ class WavesSchedule(Struct, frozen=True):
     ]
 
 
-class NewCollection(Struct, frozen=True, forbid_unknown_fields=True):
+class NewCollection(Access, frozen=True, forbid_unknown_fields=True):
     """A collection to create: a policy, and a mechanism by spec or name; without a mechanism, the planner chooses.
 
     ``question`` states what is to be learned: by default the question that the policy states, or else all frequencies.
-
-    Every policy protects something, so the defaults do not depend on it: one report per person, results and title for
-    owners only. Studio preselects the same.
     """
 
     title: Title
@@ -135,14 +133,8 @@ class NewCollection(Struct, frozen=True, forbid_unknown_fields=True):
     mechanism: str | dict[str, Any] | None = None
     n: Number | None = None
     description: Description = ""
-    #: Clients that may send reports: all (open), those with the collection's key, or those with a one-time token.
-    submission: SubmissionMode = "token"
-    #: Readers of estimates and counts: the public, or those with a role.
-    results: ResultsKind = "admin"
-    #: Whether the public first page and the list of collections show the title.
-    listed: bool = False
     #: Origins of web pages on other hosts that may send reports and read results.
-    origins: Origins = []
+    origins: Origins = msgspec.field(default_factory=list)
     #: Days after which reports are deleted; null keeps them forever, 0 stores none. Counts are always kept.
     keep_days: KeepDays | None = None
     #: Id of the collection that this one is a new version of.

@@ -17,6 +17,7 @@ __all__ = [
     "ID_BYTES",
     "METADATA",
     "RECEIPT_BYTES",
+    "Access",
     "Days",
     "Description",
     "Label",
@@ -106,16 +107,28 @@ class Schedule(Struct, frozen=True, forbid_unknown_fields=True):
 ReleaseEvery = Annotated[int, Meta(ge=2, le=10**9, description="Least number of reports that are released together.")]
 
 
-class Metadata(Struct, frozen=True, forbid_unknown_fields=True):
+class Access(Struct, frozen=True, kw_only=True):
+    """Who may send, who may read, and whether strangers see the title.
+
+    Every policy protects something, so the defaults do not depend on it: one report per person, results and title for
+    owners only, unless the owner decides otherwise. Studio preselects the same.
+    """
+
+    #: Clients that may send reports: all (open), those with the collection's key, or those with a one-time token.
+    submission: SubmissionMode = "token"
+    #: Readers of estimates and counts: the public, or those with a role.
+    results: ResultsKind = "admin"
+    #: Whether the first page and the list of collections show the title.
+    listed: bool = False
+
+
+class Metadata(Access, frozen=True, forbid_unknown_fields=True):
     """The metadata of a collection, which administrators may change; stored as JSON in the column ``about``.
 
     Lists of collections decode it for each row, so it is short: the presentation has its own column.
     """
 
     title: Title
-    submission: SubmissionMode
-    results: ResultsKind
-    listed: bool
     description: Description = ""
     origins: Origins = []
     keep_days: Days | None = None
