@@ -15,8 +15,9 @@ from sfumato._core import canonical_json
 from sfumato.collecting.batch import decode_batch
 from sfumato.server.api.tokens import token_hash
 from sfumato.server.jobs.retention import shuffle_old_reports
-from sfumato.server.store import open_store
+from sfumato.server.store import copies, open_store
 from sfumato.server.store.base import Store
+from sfumato.server.store.migrations import MIGRATIONS
 from sfumato.server.store.records import Record, Submission
 from support.collectors import Postgres, Served, at_the_beginning, served, until
 from support.traces import heap_rows, indexed_pages, linked
@@ -133,6 +134,50 @@ def test_a_reader_keeps_the_log_and_the_next_try_empties_it(tmp_path: Path) -> N
     store.close_all()
 
 
+def issued_order(path: Path) -> list[bytes]:
+    """Hashes of tokens in the order in which the bytes of the file have them, from the end: how SQLite fills a page."""
+    database = sqlite3.connect(path)
+    hashes = [token for (token,) in database.execute("SELECT token_hash FROM tokens")]
+    (number,) = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'tokens'").fetchone()
+    database.close()
+    page = path.read_bytes()[(number - 1) * 4096 : number * 4096]
+    return sorted(hashes, key=lambda token: -page.index(token))
+
+
+@pytest.mark.parametrize("issue", ["one request", "an earlier release"])
+def test_tokens_of_waves_keep_no_order_of_issue(tmp_path: Path, issue: str) -> None:
+    """Otherwise the neighbours of a row show which waves its person answered."""
+    path = tmp_path / "collect.db"
+    hashes = [token_hash(f"token {person}", wave) for person in range(10) for wave in range(4)]
+    if issue == "one request":
+        store = open_with_tokens(f"sqlite:///{path}", 0)
+        store.add_tokens(COLLECTION, hashes)
+    else:
+        (before,) = (step for step, migration in enumerate(MIGRATIONS) if migration.name == "sorted tokens")
+        path.touch()
+        store = open_store(f"sqlite:///{path}", migrate=False)
+        with store._transaction() as execute:
+            execute(store.sql.create_migrations)
+            for step, statements in enumerate(store.migrations[:before]):
+                for statement in statements:
+                    execute(statement)
+                execute(store.sql.add_migration, (step,))
+            columns = "id, created, policy, mechanism, certificate, about"
+            execute(f"INSERT INTO collections ({columns}) VALUES (?, 0, '{{}}', '{{}}', '{{}}', '{{}}')", (COLLECTION,))
+            store._insert(execute, store.sql.insert_tokens, [(COLLECTION, one, n % 3) for n, one in enumerate(hashes)])
+        store.migrate()
+    with store._connected() as execute:
+        rows = execute("SELECT token_hash, spent FROM tokens").fetchall()
+        with pytest.raises(sqlite3.OperationalError, match="no such column: rowid"):
+            execute("SELECT rowid FROM tokens")
+    if issue == "an earlier release":
+        assert dict(rows) == {one: int(n % 3 > 0) for n, one in enumerate(hashes)}
+    assert [one for one, _ in rows] == sorted(hashes)
+    assert store.erase()
+    assert issued_order(path) == sorted(hashes)
+    store.close_all()
+
+
 @pytest.mark.slow
 def test_the_index_of_a_long_log_is_erased(tmp_path: Path) -> None:
     path = tmp_path / "collect.db"
@@ -163,30 +208,72 @@ def versions(store: Store, folder: Path, table: str) -> list[tuple[int, bytes]]:
     return [*heap_rows(folder / name)]
 
 
-def test_tables_of_postgresql_link_no_token_to_a_report(postgres: Postgres) -> None:
+def transactions(store: Store, table: str) -> list[int]:
+    """The transactions that wrote the rows of a table, in the order of the rows."""
+    with store._connected() as execute:
+        return [int(xmin) for (xmin,) in execute(f"SELECT xmin::text FROM {table} ORDER BY ctid").fetchall()]
+
+
+@pytest.mark.parametrize("interval", [1, 2, PEOPLE])
+def test_tables_of_postgresql_link_no_token_to_a_report(postgres: Postgres, interval: int) -> None:
+    """However many people answer between two erasures: their transactions are in order, and so link them too."""
     store = open_with_tokens(postgres.new_database(), PEOPLE)
-    for number in range(PEOPLE):
-        assert store.commit([spending(number)])[0].outcome == "accepted"
 
     def shared(table: str) -> int:
         """Transactions that wrote a spent token and a row, present or deleted, of another table."""
         tokens = {xmin for xmin, data in versions(store, postgres.folder, "tokens") if len(data) > 0}
         return len(tokens & {xmin for xmin, _ in versions(store, postgres.folder, table)})
 
-    assert shared("raw") == PEOPLE
-    assert shared("counts") >= 2  # as many versions as fit on a page
-    assert store.erase()
-    assert [shared(table) for table in ("raw", "counts", "progress", "batches")] == [0, 0, 0, 0]
+    for number in range(PEOPLE):
+        assert store.commit([spending(number)])[0].outcome == "accepted"
+        if number == PEOPLE - 1:
+            assert shared("raw") >= interval  # those since the last erasure
+        if (number + 1) % interval == 0:
+            until(store.erase)  # the server may read statistics for itself meanwhile
+    assert [shared(table) for table in ("counts", "progress", "batches")] == [0, 0, 0]
+    # One transaction wrote all that is there, so it tells nothing about any of them.
+    assert len({*transactions(store, "tokens"), *transactions(store, "raw")}) == 1
     with store._connected() as execute:
-        rows = execute("SELECT token_hash, xmin::text FROM tokens ORDER BY ctid").fetchall()
-        written = execute("SELECT COUNT(DISTINCT xmin::text) FROM tokens").fetchone()
+        rows = execute("SELECT token_hash FROM tokens ORDER BY ctid").fetchall()
+        numbers = [number for (number,) in execute("SELECT number FROM raw ORDER BY ctid").fetchall()]
     assert [bytes(row[0]) for row in rows] == sorted(hash_of(number) for number in range(PEOPLE))
-    assert written == (1,)
+    assert numbers == sorted(numbers)
+    assert len(versions(store, postgres.folder, "tokens")) == len(versions(store, postgres.folder, "raw")) == PEOPLE
     assert at_the_beginning(101, shuffle_old_reports, store) == PEOPLE
-    assert store.erase()
+    until(store.erase)
     assert len(versions(store, postgres.folder, "raw")) == 1
     assert {store.commit([spending(number)])[0].outcome for number in range(PEOPLE)} == {"repeated"}
     store.close_all()
+
+
+def test_deleted_rows_that_an_open_transaction_may_read_postpone_the_erasure(postgres: Postgres) -> None:
+    """The transaction has read another table, so it holds no lock on those that are rewritten."""
+    import psycopg
+
+    url = postgres.new_database()
+    store = open_with_tokens(url, 2)
+    with psycopg.connect(url) as reader:
+        reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        assert reader.execute("SELECT COUNT(*) FROM admins").fetchone() == (0,)
+        store.commit([spending(0)])
+        for _ in range(3):  # and what it writes does not grow with every try
+            assert not store.erase()
+            assert len(versions(store, postgres.folder, "tokens")) == 5  # two are present
+        assert reader.execute("SELECT COUNT(*) FROM tokens").fetchone() == (2,)  # no row of its state is missing
+    until(store.erase)
+    assert len(versions(store, postgres.folder, "tokens")) == 2
+    store.close_all()
+
+
+def test_a_backup_of_postgresql_keeps_no_order_of_rows(postgres: Postgres, tmp_path: Path) -> None:
+    """Also of rows that were written since the last erasure."""
+    url = postgres.new_database()
+    store = open_with_tokens(url, PEOPLE)
+    for number in range(PEOPLE):
+        assert store.commit([spending(number)])[0].outcome == "accepted"
+    store.close_all()
+    copies.back_up(url, tmp_path / "backup.db")
+    assert issued_order(tmp_path / "backup.db") == sorted(hash_of(number) for number in range(PEOPLE))
 
 
 def test_a_reader_of_postgresql_postpones_the_erasure(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,5 +286,5 @@ def test_a_reader_of_postgresql_postpones_the_erasure(postgres: Postgres, monkey
     with psycopg.connect(url) as reader:  # a transaction that stays open, as that of a backup
         assert reader.execute("SELECT COUNT(*) FROM counts").fetchone() is not None
         assert not store.erase()
-    assert store.erase()
+    until(store.erase)
     store.close_all()

@@ -604,9 +604,10 @@ class Store(ABC):
             execute(self.sql.replace_key, (key_hash, collection))
 
     def add_tokens(self, collection: str, token_hashes: Sequence[bytes]) -> None:
-        """Add one-time tokens."""
+        """Add one-time tokens, sorted by their hashes, because the order of issue tells whose they are."""
+        rows = [(collection, token_hash, 0) for token_hash in sorted(token_hashes)]
         with self._transaction() as execute:
-            self._insert(execute, self.sql.insert_tokens, [(collection, token_hash, 0) for token_hash in token_hashes])
+            self._insert(execute, self.sql.insert_tokens, rows)
 
     def add_admin(self, token_hash: bytes, created: int, *, only_first: bool = False) -> bool:
         """Add an admin token, with ``only_first`` only if the store has none; return whether it was added."""

@@ -167,7 +167,8 @@ def _copy(source: Store, target: Store) -> None:
     with source.reading() as read, target._transaction() as execute:
         execute("DELETE FROM identity")
         for table, columns in tables.items():
-            cursor = read(f"SELECT {', '.join(columns)} FROM {table} ORDER BY 1")
+            # By all columns: the order of the rows in a table shows which arrived together.
+            cursor = read(f"SELECT {', '.join(columns)} FROM {table} ORDER BY {', '.join(columns)}")
             while rows := cursor.fetchmany(_ROWS):
                 if table == "recent" and not isinstance(target, SQLiteStore):
                     # Only SQLite has a log of new batch ids; another store looks them up in the table.

@@ -132,6 +132,19 @@ MIGRATIONS: tuple[Migration, ...] = (
         ),
     ),
     Migration("grantors", ("ALTER TABLE roles ADD COLUMN granted_by {bytes}",)),
+    Migration(
+        "sorted tokens",  # SQLite had numbered the tokens in their order of issue
+        (
+            "CREATE TABLE unsorted AS SELECT * FROM tokens",
+            "DROP TABLE tokens",
+            """CREATE TABLE tokens (
+            collection TEXT NOT NULL REFERENCES collections (id), token_hash {bytes} NOT NULL, spent {number} NOT NULL,
+            PRIMARY KEY (collection, token_hash)){sorted}""",
+            """INSERT INTO tokens SELECT collection, token_hash, CAST(spent <> 0 AS INTEGER) FROM unsorted
+            ORDER BY collection, token_hash""",
+            "DROP TABLE unsorted",
+        ),
+    ),
 )
 
 #: The table that records the steps, which the first step expects.

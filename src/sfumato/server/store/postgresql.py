@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from sfumato.errors import MissingExtra
-from sfumato.server.store.base import Store
+from sfumato.server.store.base import Execute, Store
 from sfumato.server.store.migrations import POSTGRESQL, Column, steps
+from sfumato.server.store.records import Submission, SubmissionResult
 from sfumato.server.store.statements import Statements
 
 __all__ = ["PostgreSQLStore"]
 
 #: Seconds after which a server that does not respond counts as unavailable.
 _TIMEOUT = 10
-#: Maximum bytes of a table that is rewritten to erase deleted rows; bounds how long submissions wait.
+#: Maximum bytes of a table other than ``tokens`` that is rewritten to erase deleted rows; bounds how long submissions
+#: wait.
 _MOST_REWRITTEN = 2**26
+#: Begin of a transaction that gives up soon if a reader holds a table, because submissions wait behind it.
+_LOCK_BRIEFLY = "SET LOCAL lock_timeout = '500ms'"
+#: Tables whose rows show what a transaction wrote. The first one is small, and every commit deletes a version of one of
+#: its rows, so it shows early whether an open transaction may still read some.
+_TRACED = ("progress", "tokens", "counts", "released", "raw")
 #: Key of the advisory lock; any number that other applications do not use.
 _LOCK = 0x5F0A70
 
@@ -51,6 +58,7 @@ class PostgreSQLStore(Store):
             raise MissingExtra("postgresql", "a store in PostgreSQL") from None
         self._psycopg = psycopg
         self.url = url
+        self._rewritten = False  # whether all tokens were rewritten since this store spent one
 
     def connect(self) -> Any:
         connection = self._psycopg.connect(
@@ -102,24 +110,48 @@ class PostgreSQLStore(Store):
 
     # -- traces of transactions --------------------------------------------------------------------------
 
+    def commit(self, group: Sequence[Submission]) -> list[SubmissionResult]:
+        self._rewritten = False
+        return super().commit(group)
+
     def erase(self) -> bool:
-        """Rewrite the rows that show which transaction wrote them, and the tables with deleted versions of rows.
+        """Give all tokens and all reports of the day one transaction, and remove deleted versions of rows.
 
         PostgreSQL records the transaction of each row (``xmin``), and keeps deleted versions and the order of writing
-        in a table. One transaction rewrites all spent tokens, and ``CLUSTER`` rewrites small tables in the order of
-        their keys. Larger tables are vacuumed only, which leaves the bytes of deleted rows in free space.
+        in a table. Transactions have an order too, so the rows of each hour must not keep theirs. ``CLUSTER`` rewrites
+        tables in the order of their keys, which are hashes or random. Larger tables without tokens are vacuumed only,
+        which leaves the bytes of deleted rows in free space.
         """
-        with self._transaction() as execute:
-            execute(self.sql.rewrite_tokens)
         with self._connected() as execute:
-            for table in ("tokens", "counts", "progress", "released", "raw"):
-                (size,) = execute("SELECT pg_total_relation_size(%s::regclass)", (table,)).fetchone()
-                rewritten = size <= _MOST_REWRITTEN
-                try:
-                    execute(f"CLUSTER {table} USING {table}_pkey" if rewritten else f"VACUUM {table}")
-                except self._psycopg.errors.LockNotAvailable:  # a backup reads the table
-                    return False
-        return True
+            try:
+                if not self._rewritten:
+                    self._rewrite(execute)
+                    self._rewritten = True
+                return all(self._remove_versions(execute, table) for table in _TRACED)
+            except self._psycopg.errors.LockNotAvailable:  # a backup reads the table
+                return False
+
+    def _rewrite(self, execute: Execute) -> None:
+        """Write every token and every unsorted report again, in one transaction."""
+        with self._local.connection.transaction():
+            execute(_LOCK_BRIEFLY)
+            execute("UPDATE raw SET mixed = mixed WHERE mixed = 0")  # first, as delete_collection does
+            execute("LOCK TABLE tokens IN SHARE ROW EXCLUSIVE MODE")  # no deadlock with workers that spend tokens
+            execute("UPDATE tokens SET spent = spent")
+
+    def _remove_versions(self, execute: Execute, table: str) -> bool:
+        """Remove deleted versions of the rows of a table; return False if an open transaction may still read some."""
+        (size,) = execute("SELECT pg_total_relation_size(%s::regclass)", (table,)).fetchone()
+        if table != "tokens" and size > _MOST_REWRITTEN:
+            execute(f"VACUUM {table}")
+            return True
+        with self._local.connection.transaction():
+            execute(_LOCK_BRIEFLY)
+            execute(f"CLUSTER {table} USING {table}_pkey")
+            # The new index counts all versions of rows, those that other transactions may read too.
+            statement = f"SELECT reltuples <= (SELECT COUNT(*) FROM {table}) FROM pg_class WHERE oid = %s::regclass"
+            (removed,) = execute(statement, (f"{table}_pkey",)).fetchone()
+        return bool(removed)
 
     def columns(self, execute: Callable[..., Any]) -> list[Column]:
         rows = execute(

@@ -60,8 +60,6 @@ class Statements:
         self.insert_batches = "INSERT INTO batches VALUES"
         self.tokens_in = f"SELECT token_hash, spent FROM tokens WHERE collection = {mark} AND token_hash"
         self.spend_tokens_in = f"UPDATE tokens SET spent = 1 WHERE collection = {mark} AND token_hash"
-        # 2 marks tokens whose rows were rewritten by one transaction (PostgreSQL).
-        self.rewrite_tokens = "UPDATE tokens SET spent = 2 WHERE spent = 1"
         self.pages_in = f"SELECT page, counts FROM counts WHERE collection = {mark} AND page"
         self.insert_pages = "INSERT INTO counts VALUES"
         self.or_replace_page = " ON CONFLICT (collection, page) DO UPDATE SET counts = excluded.counts"
