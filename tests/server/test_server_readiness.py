@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import os
 import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +87,43 @@ def replace(path: Path) -> None:
     path.with_name("copy.db").rename(path)
 
 
-@pytest.mark.parametrize("lose", [remove, remove_main_file, cut, replace])
+def copy_over(path: Path) -> None:
+    """As `cp` does: the file remains, and gets the contents of a copy."""
+    shutil.copy(path, path.with_name("copy.db"))
+    path.write_bytes(path.with_name("copy.db").read_bytes())
+
+
+def log_of(path: Path) -> Path:
+    return path.with_name("collect.db-wal")
+
+
+def remove_log(path: Path) -> None:
+    log_of(path).unlink()
+
+
+def remove_index(path: Path) -> None:
+    path.with_name("collect.db-shm").unlink()
+
+
+def replace_log(path: Path) -> None:
+    replace(log_of(path))
+
+
+def empty_log(path: Path) -> None:
+    os.truncate(log_of(path), 0)
+
+
+def halve_log(path: Path) -> None:
+    os.truncate(log_of(path), log_of(path).stat().st_size // 2)
+
+
+LOSSES = [
+    *(remove, remove_main_file, cut, replace, copy_over),
+    *(remove_log, remove_index, replace_log, empty_log, halve_log),
+]
+
+
+@pytest.mark.parametrize("lose", LOSSES)
 def test_no_receipt_for_a_store_that_is_gone(tmp_path: Path, lose: Any) -> None:
     path = tmp_path / "collect.db"
     with served(f"sqlite:///{path}") as collector:
@@ -97,6 +135,88 @@ def test_no_receipt_for_a_store_that_is_gone(tmp_path: Path, lose: Any) -> None:
         assert [answer.reason for answer in answers] == ["unavailable"] * 21
         not_ready(collector, "removed, replaced or cut", "restore")
         assert "sfumato_ready 0.0" in collector.ask("GET", "/metrics").body.decode().splitlines()
+
+
+@pytest.mark.component
+@pytest.mark.parametrize("lose", [remove_log, halve_log])
+def test_every_report_with_a_receipt_that_came_after_a_loss_survives_a_kill(tmp_path: Path, lose: Any) -> None:
+    """Senders go on while the log is lost: reports are refused or stored, also that of the moment of the loss."""
+    process = ServeProcess(f"sqlite:///{tmp_path}/collect.db", tmp_path)
+    process.start()
+    name, mechanism, _ = process.served.create(mechanism="rr")
+    store = open_store(f"sqlite:///{tmp_path}/collect.db", migrate=False)
+    assert store.erase()  # copies the collection to the main file
+    store.close_all()
+    receipts: dict[str, float] = {}
+
+    def send(sender: int) -> None:
+        for number in range(100):
+            batch = f"sender-{sender}-batch-{number}"
+            status = process.served.send(name, mechanism, [1], batch).status
+            assert status in (200, 503)
+            if status == 503:
+                return
+            receipts[batch] = time.monotonic()
+
+    with concurrent.futures.ThreadPoolExecutor(4) as senders:
+        running = [senders.submit(send, sender) for sender in range(4)]
+        until(lambda: len(receipts) > 20)
+        lose(tmp_path / "collect.db")
+        lost = time.monotonic()
+        for sender in running:
+            sender.result()
+    process.kill()
+    process.start()
+    for batch, moment in receipts.items():
+        if moment > lost:
+            counted = process.served.ask("GET", f"/v1/collections/{name}/aggregate").json["n"]
+            assert process.served.send(name, mechanism, [1], batch).status == 200
+            assert process.served.ask("GET", f"/v1/collections/{name}/aggregate").json["n"] == counted, batch
+    process.stop()
+
+
+def test_a_log_that_is_cut_during_a_transaction_is_seen_at_its_end(tmp_path: Path) -> None:
+    """The transaction fills the gap, so the log has its length again, and its last frame."""
+    path = tmp_path / "collect.db"
+    store = open_store(f"sqlite:///{path}")
+    for _ in range(5):
+        store.touch()
+    before = log_of(path).stat().st_size
+
+    def cut_and_write() -> None:
+        with store._transaction() as execute:
+            halve_log(path)
+            execute(store.sql.touch)
+
+    with pytest.raises(Unavailable, match="cut"):
+        cut_and_write()
+    assert log_of(path).stat().st_size >= before
+    for use in (store.touch, store.erase):  # nor are the frames in the gap copied to the main file
+        with pytest.raises(Unavailable, match="cut"):
+            use()
+    store.close_all()
+
+
+def test_other_programs_may_use_the_files(tmp_path: Path) -> None:
+    """Another process writes, copies the log and empties it, and reads a backup."""
+    path = tmp_path / "collect.db"
+    store = open_store(f"sqlite:///{path}")
+    other = sqlite3.connect(path, isolation_level=None)
+    for statement in (
+        store.sql.touch,
+        "PRAGMA wal_checkpoint(PASSIVE)",
+        store.sql.touch,
+        "PRAGMA wal_checkpoint(TRUNCATE)",
+        f"VACUUM INTO '{tmp_path}/copy.db'",
+        "VACUUM",
+    ):
+        store.touch()
+        other.execute(statement).fetchall()
+    other.close()
+    store.touch()
+    assert store.erase()
+    store.touch()
+    store.close_all()
 
 
 @pytest.mark.parametrize("lose", [remove, cut])

@@ -140,6 +140,7 @@ class Store(ABC):
             execute(self.begin)
             self._local.writes = True
             try:
+                self.check_files()
                 yield execute
                 execute("COMMIT")
             except BaseException:
@@ -150,6 +151,7 @@ class Store(ABC):
                 raise
             finally:
                 self._local.writes = False
+            self.check_files()  # they may have changed meanwhile
 
     @contextmanager
     def reading(self) -> Iterator[Execute]:
@@ -274,6 +276,9 @@ class Store(ABC):
             self._identity = current
         elif current != self._identity:
             raise Unavailable("the store was replaced by another one while the collector ran; restart the collector")
+
+    def check_files(self) -> None:  # noqa: B027
+        """Raise Unavailable if what this thread commits does not reach the files of the store."""
 
     def restart_numbers(self, execute: Execute) -> None:  # noqa: B027
         """Let the database assign numbers above those that were inserted."""

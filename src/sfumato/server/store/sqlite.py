@@ -6,9 +6,10 @@ import contextlib
 import os
 import shutil
 import sqlite3
+import struct
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -136,6 +137,8 @@ _STATEMENTS = 1000
 _ERASE_TIMEOUT = 0.5
 #: Bytes of a block of the index of the write-ahead log.
 _INDEX_BLOCK = 2**15
+#: Bytes of the header of that index.
+_INDEX_HEADER = 136
 #: Bytes that a check of readiness writes and deletes: a full disk may still have room for a shorter write.
 _PROBE_BYTES = 2**14
 #: Size in bytes of the smallest store: one page.
@@ -143,9 +146,11 @@ _SMALLEST = 4096
 #: Maximum pages of a store that a check of readiness reads completely.
 _MOST_CHECKED_PAGES = 2**10
 _GONE = (
-    "the file of the store was removed, replaced or cut while the collector ran; "
+    "a file of the store was removed, replaced or cut while the collector ran; "
     "stop the collector, and restore the file or a backup"
 )
+#: Maximum attempts to read the log and its index in one state, while another process writes them.
+_ATTEMPTS = 10
 _SETTINGS = (
     "journal_mode = WAL",
     "synchronous = FULL",
@@ -169,6 +174,8 @@ class SQLiteStore(Store):
         "malformed": "stop the collector, run `sfumato store check`, and restore a backup",
         "not a database": "check that --store is the database of a collector; if it is, stop the collector, run "
         "`sfumato store check`, and restore a backup",
+        "disk I/O error": "check the disk of the store; if a file of it was removed, replaced or cut, "
+        "stop the collector, and restore the file or a backup",
         "disk is full": "free space on the disk of the store",
         "readonly": "let the user of the service write the file and its folder",
         "no such": "the tables are not those of this release: run `sfumato store upgrade`, or restore a backup",
@@ -235,6 +242,27 @@ class SQLiteStore(Store):
             raise Unavailable(_GONE)
         self._file = _file_key(status)
 
+    def _connect(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection = super()._connect()
+        self._local.log = None
+        return connection
+
+    def check_files(self) -> None:
+        """Raise Unavailable if a file of the store is not the one that this thread's connection writes.
+
+        SQLite keeps writing to files that were removed, and behind the end of a log that was cut. The frames there are
+        lost at the next start.
+        """
+        self._check_file()
+        if os.name != "posix":
+            return
+        for _ in range(_ATTEMPTS):
+            log = _Log.read(self._real_path, self._local.log)
+            if log is not None:
+                self._local.log = log
+                return
+        raise Unavailable(_GONE)
+
     def touch(self) -> None:
         """Raise Unavailable if the database cannot be written, or has no space for the reports of a transaction."""
         with self._transaction() as execute:
@@ -282,10 +310,7 @@ class SQLiteStore(Store):
 
     def commit(self, group: Sequence[Submission]) -> list[SubmissionResult]:
         try:
-            self._check_file()
-            results = super().commit(group)
-            self._check_file()  # the file may have been removed meanwhile
-            return results
+            return super().commit(group)
         except BaseException:
             self._local.pending_batch_ids = None  # the cache may contain ids of the transaction that was rolled back
             raise
@@ -324,6 +349,7 @@ class SQLiteStore(Store):
     def _empty_log(self) -> bool:
         """Copy the write-ahead log to the main file and empty it; return False if a reader prevents it."""
         with self._connected() as execute:
+            self.check_files()  # a log that was cut must not be copied
             execute(f"PRAGMA busy_timeout = {1000 * _ERASE_TIMEOUT:.0f}")  # other writers wait meanwhile
             try:
                 (busy, _, _) = execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -340,27 +366,64 @@ class SQLiteStore(Store):
         with self._transaction() as execute:
             with contextlib.suppress(FileNotFoundError):
                 if os.name == "posix" and not Path(f"{self._real_path}-wal").stat().st_size:
-                    index = _index_file(f"{self._real_path}-shm")
+                    index, _ = _index_file(f"{self._real_path}-shm")
                     length = os.fstat(index).st_size - _INDEX_BLOCK
                     if length > 0:
                         os.pwrite(index, bytes(length), _INDEX_BLOCK)
             execute(self.sql.touch)
 
 
+class _Log(NamedTuple):
+    """A state in which the files of a store agree, with what identifies it."""
+
+    keys: tuple[tuple[int, int], tuple[int, int]]  # of the log and its index
+    main: tuple[int, int] | None  # size of the main file, and time of its last change; None while the log is copied
+    salts: bytes  # in every frame of the log; others after the log was emptied
+    frames: int
+    copied: int  # frames that the main file has too
+
+    @classmethod
+    def read(cls, path: str, before: _Log | None) -> _Log | None:
+        """Return the present state; None if the files do not agree, or were changed by others since the one before."""
+        try:
+            index, index_key = _index_file(f"{path}-shm")
+            header = os.pread(index, _INDEX_HEADER, 0)
+            page, frames = struct.unpack_from("=HI", header, 14)
+            salts, (copied, begun) = header[32:40], struct.unpack_from("=I28xI", header, 96)
+            main = os.stat(path)  # noqa: PTH116 - after the index, which changes before and after the main file does
+            log = os.open(f"{path}-wal", os.O_RDONLY | os.O_CLOEXEC)
+        except (OSError, struct.error):
+            return None
+        try:
+            keys = (_file_key(os.fstat(log)), index_key)
+            # A cut log has lost its last frame, and later ones may follow the gap. The first salts are the log's.
+            last = {frames, before.frames} if before is not None and before.salts == salts else {frames}
+            offsets = [16] * (frames > 0) + [40 + (page + 24) * (frame - 1) for frame in last if frame]
+            whole = all(os.pread(log, 8, offset) == salts for offset in offsets)
+        finally:
+            os.close(log)
+        now = cls(keys, (main.st_size, main.st_mtime_ns) if begun == copied else None, salts, frames, copied)
+        return now if whole and (before is None or now._follows(before)) else None
+
+    def _follows(self, before: _Log) -> bool:
+        """Return whether the files are those of before, and the main file changed only when the log was copied."""
+        copied = None in (self.main, before.main) or (self.salts, self.copied) != (before.salts, before.copied)
+        return self.keys == before.keys and (copied or self.main == before.main)
+
+
 #: Open descriptors of index files, by device and inode.
 _INDEX_FILES: dict[tuple[int, int], int] = {}
 
 
-def _index_file(path: str) -> int:
-    """Return a descriptor of an index file, which stays open.
+def _index_file(path: str) -> tuple[int, tuple[int, int]]:
+    """Return a descriptor of an index file, which stays open, and what identifies the file.
 
     Closing it would release the locks of every connection in this process.
     """
-    status = Path(path).stat()
-    key = (status.st_dev, status.st_ino)
+    key = _file_key(os.stat(path))  # noqa: PTH116
     if key not in _INDEX_FILES:
         _INDEX_FILES[key] = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    return _INDEX_FILES[key]
+    return _INDEX_FILES[key], key
 
 
 def _file_key(status: os.stat_result) -> tuple[int, int]:
