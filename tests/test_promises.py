@@ -25,10 +25,14 @@ def test_no_least_is_claimed_for_what_was_not_compared() -> None:
 
 
 @pytest.mark.parametrize(("k", "epsilon", "n"), [(1000, "0.1", 100), (500, 1, 500), (200, 0.5, 50)])
-def test_no_plan_predicts_a_total_variation_above_one(k: int, epsilon: float | str, n: int) -> None:
-    """It predicted 797, 17 and 44 for the best mechanisms, and up to 11,991 for randomized response."""
+def test_a_plan_clips_no_error_and_says_that_estimates_are_no_distributions(
+    k: int, epsilon: float | str, n: int
+) -> None:
+    """It predicted 1 where half the expected l1 error is 797, 17 and 44, and up to 11,991 for randomized response."""
     plan = sf.plan(sf.Uniform(sf.Domain.range(k), epsilon), n=n)
-    assert max(row.tv for row in plan.rows) <= 1
+    assert [row.tv for row in plan] == [row.half_l1 for row in plan]
+    assert plan.best.tv > 1
+    assert " for the unbiased estimate, which is not a distribution, " in plan.reason
 
 
 def test_the_risk_under_a_uniform_prior_has_no_cliff_at_eleven_values() -> None:

@@ -118,7 +118,7 @@ def command(
         )  # fmt: skip
         return
     far = max(result.tv, result.predicted_tv) > 1
-    distance = "half the l1 distance (above 1: too few people to learn anything)" if far else "total variation"
+    distance = "half the l1 distance (above 1: the estimate is not a distribution)" if far else "total variation"
     show_table(
         ("error", "measured", "predicted (unbiased)"),
         [

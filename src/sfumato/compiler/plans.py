@@ -24,7 +24,7 @@ from sfumato._core import (
     reads_document,
     rounded_up,
 )
-from sfumato.compiler.predictions import Assumption, PredictedError, unbiased_errors, value_errors
+from sfumato.compiler.predictions import Assumption, PredictedError, Visible, value_errors
 from sfumato.compiler.report_length import SHORT, MaxBits, ReportLength
 from sfumato.compiler.solvers.result import relative_gap
 from sfumato.domain import Domain, checked_distribution
@@ -47,8 +47,6 @@ _OPTIONAL_PLAN_KEYS = ("question", *_PREDICTION_KEYS)
 _FREQUENCY_UTILITIES = ("estimation", "worst-estimation")
 #: Fraction of values without an expected difference from zero above which a plan warns.
 _MANY_LOST = 0.5
-#: Standard errors by which a frequency has to exceed zero to be distinguished from it, at a confidence level of 95%.
-_DISTINCT = 1.96
 #: Standard errors by which simulated errors must differ to change the order of rows, because many are compared.
 _CERTAIN = 3.0
 
@@ -73,7 +71,8 @@ class Row:
         follow the prior of the plan.
     half_l1
         Half the expected l1 error of the same estimate (its total variation error), in the normal approximation. It
-        decreases as 1/√n and may exceed 1.
+        decreases as 1/√n. With few people it exceeds 1, the greatest distance between distributions, because the
+        estimate is not a distribution.
     worst
         The risk at the distribution of values where it is greatest.
     bits
@@ -122,19 +121,15 @@ class Row:
 
     @property
     def tv(self) -> float:
-        """The expected total variation error: ``predicted.tv``, or ``half_l1`` without a prediction, but at most 1.
-
-        With too few reports, an unbiased estimate may be farther from the truth than any distribution is. The property
-        then returns 1, which means that nothing is learned.
-        """
-        return min(self.half_l1, 1.0) if self.predicted is None else self.predicted.tv
+        """The expected total variation error: ``predicted.tv``, or ``half_l1`` without a prediction."""
+        return self.half_l1 if self.predicted is None else self.predicted.tv
 
     @property
     def shown_tv(self) -> str:
         """The expected total variation error as a string for tables: four digits, with ± if it was simulated."""
         if self.predicted is not None:
             return f"{self.tv:.4f} ± {self.predicted.tv_error:.4f}"
-        return f"{self.tv:.4g}" if self.half_l1 <= 1 else "1"
+        return f"{self.tv:.4g}"
 
     @property
     def shown_central(self) -> str:
@@ -430,8 +425,8 @@ class Plan(Result):
     def warnings(self) -> list[str]:
         """The warnings about this plan, one string each; empty if there are none.
 
-        They name values that a single report may reveal, and state if n people are too few to distinguish values from
-        zero at their expected frequencies.
+        They name values that a single report may reveal. If most values cannot be expected to differ from zero, they
+        state how many can, and from which frequency on every value can.
         """
         return [*disclosure_warnings(self.policy), *self._warnings_of_few_people()]
 
@@ -442,15 +437,22 @@ class Plan(Result):
         if math.isinf(self.best.risk):  # nothing can be estimated, which the reason states
             return []
         assumed = self._assumed
-        errors = unbiased_errors(self.best.mechanism, self.n, assumed.truth)
-        present = assumed.truth > 0
-        lost = int(np.sum(present & (assumed.truth <= _DISTINCT * errors)))
-        values, people = quantity(int(present.sum()), "value"), quantity(self.n, "person", "people")
-        if lost == present.sum():
-            return [f"{people} are too few: with {assumed.words}, no value can be expected to differ from zero"]
-        if lost > _MANY_LOST * present.sum():
-            return [f"with {assumed.words} and {people}, {lost:,} of {values} cannot be expected to differ from zero"]
-        return []
+        visible = Visible.of(self.best.mechanism, self.n, assumed.truth)
+        people, present = quantity(self.n, "person", "people"), int(np.sum(assumed.truth > 0))
+        seen = int(visible.values.sum())
+        if present - seen <= _MANY_LOST * present:
+            return []
+        if visible.least > 1:
+            return [f"{people} are too few: no value can be expected to differ from zero, however frequent"]
+        limit = f"every value above {100 * visible.least:.2g}% (standard error {100 * visible.error:.2g}%)"
+        if seen == 0:
+            hint = "; pass the frequencies that you expect as truth" if self.truth is None else ""
+            return [f"with {assumed.words}, no value can be expected to differ from zero; {people} show {limit}{hint}"]
+        share = f"{float(assumed.truth[visible.values].sum()):.0%} of people"
+        return [
+            f"with {assumed.words} and {people}, {seen:,} of {quantity(present, 'value')} can be expected to differ "
+            f"from zero, among them {limit}; {share} have these values"
+        ]
 
     @property
     def _length(self) -> ReportLength:

@@ -24,12 +24,14 @@ from sfumato.mechanisms import Mechanism, count_law_for
 from sfumato.randomness import insecure_generator
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     from numpy.random import Generator
 
 __all__ = [
     "TRUTHS",
     "Assumption",
     "PredictedError",
+    "Visible",
     "people_for",
     "predict",
     "truth_distribution",
@@ -49,6 +51,8 @@ _TRUTH_WORDS = {
     "zipf": "frequencies proportional to 1/rank (zipf)",
     "geometric": "frequencies proportional to 0.95^rank (geometric)",
 }
+#: Standard errors by which a frequency has to exceed zero to be distinguished from it, at a confidence level of 95%.
+DISTINCT = 1.96
 #: Methods that take less than a millisecond.
 _QUICK = ("unbiased", "simplex")
 #: Maximum number of draws.
@@ -93,7 +97,8 @@ class PredictedError:
     method
         Method of :func:`estimate` whose error is predicted.
     tv
-        Expected total variation distance between the estimate and the truth, at most 1.
+        Expected total variation error: half the l1 distance between the estimate and the truth. It exceeds 1 only for
+        estimates that are not distributions, such as those of the method ``"unbiased"``.
     tv_error
         Standard error of ``tv``, because it is a mean over simulated surveys.
     squared
@@ -213,7 +218,7 @@ def predict(mechanism: Mechanism, n: int, assumed: Assumption, *, fewest: int = 
     try:
         for frequencies in itertools.islice(_estimates(mechanism, n, assumed), precision.most):
             difference = frequencies - assumed.truth
-            distances.append(min(float(np.abs(difference).sum()) / 2, 1.0))
+            distances.append(float(np.abs(difference).sum()) / 2)
             squares.append(float(difference @ difference))
             is_enough = len(distances) >= max(precision.fewest, fewest)
             if is_enough and _standard_error(distances) <= precision.error * np.mean(distances):
@@ -234,6 +239,34 @@ def predict(mechanism: Mechanism, n: int, assumed: Assumption, *, fewest: int = 
 def unbiased_errors(mechanism: Mechanism, n: int, truth: Floats) -> Floats:
     """Return the exact standard error of each unbiased frequency from n people whose values have this distribution."""
     return np.sqrt(np.maximum(mechanism.estimator.variances(truth), 0.0) / n)
+
+
+class Visible(NamedTuple):
+    """Values that can be expected to differ from zero: whether each one does, and from which frequency on all do."""
+
+    values: npt.NDArray[np.bool_]
+    least: float
+    error: float
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, n: int, truth: Floats) -> Visible:
+        """Return what n people show; ``least`` exceeds 1 if they show no value, and ``error`` is the error there.
+
+        The squared error of a frequency f is (a + bf - f²)/n, because the estimate is a mean of scores. ``least`` is
+        the frequency that equals its ± for the value with the greatest error among those that are not visible.
+        """
+        errors = unbiased_errors(mechanism, n, truth)
+        values = truth > DISTINCT * errors
+        value = int(np.argmax(np.where(values, 0.0, errors)))
+        alone = np.arange(len(truth)) == value
+        rest = np.where(alone, 0.0, truth)
+        # Without other people, the remaining values are equally frequent.
+        rest = rest / rest.sum() if rest.sum() > 0 else (~alone) / max(len(truth) - 1, 1)
+        without, certain = (float(mechanism.estimator.variances(each)[value]) for each in (rest, alone.astype(float)))
+        square = DISTINCT**2 / n
+        half = square * (certain + 1 - without) / 2
+        least = (half + math.sqrt(half**2 + (1 + square) * square * max(without, 0.0))) / (1 + square)
+        return cls(values, least, least / DISTINCT)
 
 
 def value_errors(mechanism: Mechanism, n: int, assumed: Assumption) -> Floats:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from sfumato._core import ZERO, quantity
 from sfumato.compiler.plans import Plan, Row
+from sfumato.compiler.predictions import Assumption, predict
 from sfumato.compiler.report_length import ReportLength
 from sfumato.errors import NoMechanism
 from sfumato.policy import PairwisePolicy, Policy, Prior
@@ -29,18 +32,31 @@ def reason_for(plan: Plan) -> str:
         return str(error)
     if math.isinf(plan.error(best)):
         return f"{best.name}: {nothing_learned(plan.policy)}, so no number of people suffices"
-    if plan.question is not None:
-        total_variation = _standard_error(plan, best)
-    elif best.predicted is not None:
-        total_variation = f"total variation error about {best.tv:.2g} with method {best.predicted.method}"
-    elif best.half_l1 <= 1:
-        total_variation = f"total variation error about {best.tv:.2g}"
-    else:
-        total_variation = f"total variation error 1, because {_people(plan.n)} too few to learn anything"
+    expected = _total_variation(plan, best) if plan.question is None else _standard_error(plan, best)
     made_for = [] if best.stronger is None else [f"made for the stronger policy of {best.stronger}"]
-    parts = ", ".join([_rank(plan, best), *made_for, total_variation, _length(plan, best)])
+    parts = ", ".join([_rank(plan, best), *made_for, expected, _length(plan, best)])
     skipped = "" if plan.skipped is None else f". Not compared: {plan.skipped}"
     return f"{best.name}: {parts}{_saving(plan)}{skipped}"
+
+
+def _total_variation(plan: Plan, best: Row) -> str:
+    """Return the total variation error in words, and that of the recommended method if the estimate is far off.
+
+    Without a truth, methods that shrink would be predicted at equal frequencies, to which they shrink.
+    """
+    method = "" if best.predicted is None else f" with method {best.predicted.method}"
+    stated = f"total variation error about {_rounded(best.tv)}{method}"
+    if best.tv <= 1:
+        return stated
+    if plan.truth is None:
+        return f"{stated} for the unbiased estimate, which is not a distribution"
+    better = predict(best.mechanism, plan.n, Assumption(np.array(plan.truth), plan.truth_words or "", "best"))
+    return stated if better is None else f"{stated}, and about {_rounded(better.tv)} with method best"
+
+
+def _rounded(error: float) -> str:
+    """Return an error with two digits, but numbers such as incomes without an exponent."""
+    return f"{error:,.0f}" if 100 <= error < 1e9 else f"{error:.2g}"
 
 
 def _standard_error(plan: Plan, best: Row) -> str:
@@ -50,9 +66,7 @@ def _standard_error(plan: Plan, best: Row) -> str:
     of = f"of the answer {names[0]!r}" if len(names) == 1 else f"of {len(names)} answers (root mean square)"
     if isinstance(plan.question, Mean):
         of = "of the mean"
-    error = plan.standard_error(best)
-    about = f"{error:,.0f}" if 100 <= error < 1e9 else f"{error:.2g}"  # the errors of incomes, not as 5e+02
-    return f"standard error {of} about {about}"
+    return f"standard error {of} about {_rounded(plan.standard_error(best))}"
 
 
 def reveals_nothing(policy: Policy) -> bool:
@@ -92,10 +106,6 @@ def nothing_learned(policy: Policy) -> str:
     if reveals_nothing(policy):
         return "reports that obey this policy reveal nothing, because its epsilon is 0"
     return "reports cannot distinguish all values, because an epsilon of this policy is 0 or too close to 0"
-
-
-def _people(n: int) -> str:
-    return "1 person is" if n == 1 else f"{n:,} people are"
 
 
 def _length(plan: Plan, best: Row) -> str:

@@ -463,9 +463,9 @@ def plot_plan(policy: Policy | Plan, numbers: Any = (10**3, 10**4, 10**5, 10**6,
     Returns
     -------
     matplotlib.figure.Figure
-        One line per mechanism, labelled at its right end: its expected total variation error (half the l1 error, at
-        most 1), on logarithmic axes. The recommended mechanism is dark and on top. For a plan with a question, the
-        standard error of the answers.
+        One line per mechanism, labelled at its right end: its expected total variation error (half the l1 error), on
+        logarithmic axes with a dotted line at 1. The recommended mechanism is dark and on top. For a plan with a
+        question, the standard error of the answers.
 
     Raises
     ------
@@ -483,7 +483,6 @@ def plot_plan(policy: Policy | Plan, numbers: Any = (10**3, 10**4, 10**5, 10**6,
     compared = policy if isinstance(policy, Plan) else plan(policy, n=1)
     policy = compared.policy
     asks = compared.question is not None
-    most = np.inf if asks else 1.0
     best = compared.best
     ends: list[tuple[float, str, bool]] = []
     # The recommended mechanism is drawn last and thicker, so that no other line hides it.
@@ -491,7 +490,7 @@ def plot_plan(policy: Policy | Plan, numbers: Any = (10**3, 10**4, 10**5, 10**6,
         error = compared.standard_error(row) if asks else row.half_l1
         if not math.isfinite(error):
             continue
-        errors = [min(error * (compared.n / n) ** 0.5, most) for n in numbers]
+        errors = [error * (compared.n / n) ** 0.5 for n in numbers]
         is_best = row is best
         style = {"color": INK, "linewidth": 2.5} if is_best else {"color": BAND, "linewidth": 1.2}
         axes.loglog(numbers, errors, marker="o", markersize=4 if is_best else 2.5, label=row.name, **style)
@@ -558,9 +557,9 @@ def _moved_apart(places: list[float], step: float) -> list[float]:
 def plot_comparison(comparison: Plan) -> Figure:
     """Plot one bar per mechanism of a plan, the smallest error on top.
 
-    The bars show the expected total variation error, at most 1, or the standard error of the answers to a question. In
-    a plan for another utility than estimation, they show the values of that utility, and a line shows the bound on
-    every mechanism.
+    The bars show the expected total variation error, or the standard error of the answers to a question. In a plan for
+    another utility than estimation, they show the values of that utility, and a line shows the bound on every
+    mechanism. Infinite values have no bar.
 
     Parameters
     ----------
@@ -582,8 +581,8 @@ def plot_comparison(comparison: Plan) -> Figure:
     by_error = comparison.utility == "estimation"
     lengths = [row.tv if by_error else row.value or 0.0 for row in rows]
     if by_error and comparison.question is not None:
-        errors = [comparison.standard_error(row) for row in rows]
-        lengths = [error if np.isfinite(error) else 0.0 for error in errors]
+        lengths = [comparison.standard_error(row) for row in rows]
+    lengths = [length if np.isfinite(length) else 0.0 for length in lengths]
     figure, axes = new_figure(6.0, max(2.0, 0.35 * len(rows) + 1.2))
     places = np.arange(len(rows))
     axes.barh(places, lengths, color=[INK if row is comparison.best else BAND for row in rows])

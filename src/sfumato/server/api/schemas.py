@@ -774,7 +774,8 @@ class PlanResponse(Struct, frozen=True):
         Meta(description="Number of people that the best mechanism needs for a total variation error of 1%, if known."),
     ]
     warnings: Annotated[
-        list[str], Meta(description="Values that a report may reveal, and whether the people are too few.")
+        list[str],
+        Meta(description="Values that a report may reveal, and which values can be expected to differ from zero."),
     ]
     levels: Annotated[list[LevelRow], Meta(description="Error at each level of the request that was planned in time.")]
     preview: Preview | None
