@@ -39,7 +39,7 @@ from sfumato.cli._show import JSON_OPTION, method_option, show_json, show_table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from sfumato.estimation import Answers, Comparison, Estimate, GroupedAnswers
+    from sfumato.estimation import Answers, Comparison, Estimate, GroupedAnswers, LinearEstimate
     from sfumato.mechanisms import Mechanism
     from sfumato.questions import Question
 
@@ -185,7 +185,7 @@ def command(
     """
     from sfumato._core import percent
     from sfumato.estimation import MarginalTables, estimate
-    from sfumato.questions import Frequencies, Marginals
+    from sfumato.questions import Frequencies, Marginals, Mean
 
     if associations and not isinstance(question, Marginals):
         raise click.UsageError("--associations requires --question marginals, or marginals:NAME*NAME for some tables.")
@@ -219,7 +219,7 @@ def command(
         return
     answers = result.answers(question)
     show.write(answers, lambda: answers.plot(confidence, simultaneous=simultaneous))
-    document = {"question": answers.question.to_dict(), "rounding": answers.rounding}
+    document = {"question": answers.question.to_dict(), "rounding": answers.rounding, "warnings": answers.warnings}
     measures, notes = (
         associations_of(answers, confidence) if isinstance(answers, MarginalTables) and associations else ({}, [])
     )
@@ -231,8 +231,15 @@ def command(
             _show_columns(measures, f"associations, {percent(confidence)} intervals", show)
         for note in notes:
             click.echo(note, err=show.aside)
-    if answers.rounding and not as_json:
-        note = f"Dividing numbers into bins adds an error of at most {answers.rounding:.3g}."
+    if isinstance(question, Mean) and not as_json:
+        _show_mean_notes(answers["mean"], show)
+
+
+def _show_mean_notes(mean: LinearEstimate, show: _Show) -> None:
+    """Print what bins and clipped numbers add to the error of a mean."""
+    from sfumato.estimation import mean_notes
+
+    for note in mean_notes(mean):
         click.echo(note, err=show.aside)
 
 
@@ -304,6 +311,7 @@ def _show_groups(
     title = f"{quantity(grouped.total.n, 'report')}, question {answers.question.name}{weights}{known}"
     _show_columns(columns, title, show)
     _show_columns(_total_columns(answers, show), "all people", show)
+    _show_mean_notes(answers.total[0], show)
     if differences is not None:
         _show_columns(differences, "differences, simultaneous intervals, Holm's p-values", show)
 

@@ -99,6 +99,10 @@ class LocalTotal(EventEstimate):
         Always empty here; ``events`` determines the confidence intervals.
     rounding
         The error that bins add (see :class:`LinearEstimate`); 0 here.
+    clipped
+        The bounds to which numbers were clipped; None for other numbers.
+    warnings
+        Sentences about ends of the range to which many numbers were clipped.
     events
         Model of the estimation error, from which the confidence intervals are computed.
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from sfumato._core import Floats, exact_fraction
 from sfumato.domain.kinds.base import DomainKind, Scalar
-from sfumato.domain.kinds.bounded import range_of
+from sfumato.domain.kinds.bounded import Bounded, range_of
 from sfumato.domain.kinds.counted import Counted, checked_size
 from sfumato.domain.kinds.intervals import Intervals, decimal, even_intervals, uneven_intervals
 from sfumato.domain.kinds.missing import WithMissing, with_missing
@@ -239,6 +239,14 @@ class NumericDomain:
         range. The width of the value for missing answers is NaN.
         """
         return self._kind.widths()
+
+    @property
+    def clipped(self) -> tuple[float, float] | None:
+        """The least and the greatest number to which numbers out of range are clipped; None if they are rejected."""
+        kind = self._values
+        if isinstance(kind, Intervals) and kind.clips:
+            return float(kind.edges[0]), float(kind.edges[-1])
+        return (kind.low, kind.last) if isinstance(kind, Bounded) and kind.clips else None
 
     @property
     def bin_edges(self) -> Floats:

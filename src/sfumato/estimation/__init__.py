@@ -72,6 +72,7 @@ __all__ = [
 
 
 # Imported by other packages of Sfumato; not part of the public interface.
+from sfumato.estimation.binning import mean_notes as mean_notes
 from sfumato.estimation.estimates import estimate_notes as estimate_notes, outside_column as outside_column
 from sfumato.estimation.estimators import check_estimable as check_estimable
 from sfumato.estimation.frequencies import METHODS as METHODS, shrunk as shrunk

@@ -12,7 +12,7 @@ import numpy as np
 from sfumato._core import MOST_ROWS, Floats, FrozenData, Result, percent, plot_result, quantity, reads_document
 from sfumato.errors import Description, InvalidInput, UnknownLabel
 from sfumato.estimation.bands import simultaneous_alphas
-from sfumato.estimation.binning import is_mean_of_labels, largest_rounding, rounding_notes
+from sfumato.estimation.binning import is_mean_of_labels, largest_rounding, stated
 from sfumato.estimation.documents import VERSION, check_document, read_estimate, read_header
 from sfumato.estimation.linear import LinearEstimate, check_confidence, reduced_weights
 from sfumato.questions import Question
@@ -106,7 +106,7 @@ class Answers(FrozenData, Result):
 
     def _number(self, row: int) -> LinearEstimate:
         """Return one answer."""
-        return self.estimate.linear(self._matrix[row])
+        return stated(self.estimate.linear(self._matrix[row]), self.estimate, self.question)
 
     @functools.cached_property
     def values(self) -> Floats:
@@ -144,6 +144,11 @@ class Answers(FrozenData, Result):
         do not include it.
         """
         return largest_rounding(self.estimate.domain) if is_mean_of_labels(self.question) else 0.0
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The reasons why a mean is misleading, because many numbers were clipped; empty if there are none."""
+        return self._number(0).warnings if is_mean_of_labels(self.question) else ()
 
     def interval(self, confidence: float = 0.95, *, simultaneous: bool = False) -> tuple[Floats, Floats]:
         """Return the lower and upper confidence limits of each answer.
@@ -297,7 +302,7 @@ class Answers(FrozenData, Result):
         return max(0, len(self) - MOST_ROWS)
 
     def _notes(self) -> Sequence[str]:
-        return rounding_notes(self.rounding)
+        return self._number(0)._notes()
 
     def _title(self) -> str:
         count = quantity(len(self), "answer")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -13,7 +12,7 @@ from sfumato._core import Floats
 from sfumato.domain import Domain, read_numbers
 from sfumato.errors import InvalidInput
 from sfumato.estimation.answers import Answers
-from sfumato.estimation.binning import largest_rounding
+from sfumato.estimation.binning import stated
 from sfumato.estimation.distributions import DistributionEstimate, distribution_of
 from sfumato.estimation.linear import LawSource, LinearEstimate, reduced_weights
 from sfumato.estimation.marginals import MarginalTables, MarginalValues
@@ -153,7 +152,8 @@ class LinearForms(ABC):
         -------
         LinearEstimate
             The mean with its error and interval. If the values are bins of numbers, ``rounding`` states by how much the
-            mean of the numbers may differ from the mean of the midpoints.
+            mean of the numbers may differ from the mean of the midpoints. If the domain clips numbers, this is the mean
+            of the clipped numbers, and ``warnings`` states if an end of the range shows that many were clipped.
 
         Raises
         ------
@@ -163,7 +163,8 @@ class LinearForms(ABC):
         if numeric_labels(self.domain) is None:
             hint = "Use linear(weights) with a number per value."
             raise InvalidInput("mean", "the labels of the domain", "be numbers", self.domain.label(0), hint=hint)
-        return replace(self.linear(Mean().checked(self.domain).numbers), rounding=largest_rounding(self.domain))
+        question = Mean().checked(self.domain)
+        return stated(self.linear(question.numbers), self, question)
 
     def range(self, low: Any = None, high: Any = None) -> LinearEstimate:
         """Estimate the share of people whose value lies in a range that contains both of its limits.

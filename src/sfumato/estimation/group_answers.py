@@ -30,7 +30,7 @@ from sfumato._core import (
 from sfumato.collecting import group_document, read_group
 from sfumato.errors import Description, InvalidInput, LimitExceeded, UnknownLabel, shown
 from sfumato.estimation.bands import LARGEST_BAND, simultaneous_alphas
-from sfumato.estimation.binning import is_mean_of_labels, largest_rounding, rounding_notes
+from sfumato.estimation.binning import is_mean_of_labels, largest_rounding, stated
 from sfumato.estimation.documents import VERSION, check_document, read_grouped, read_header
 from sfumato.estimation.estimates import Estimate
 from sfumato.estimation.frequencies import estimate as estimate_frequencies
@@ -288,7 +288,7 @@ class GroupedAnswers(FrozenData, Result, Mapping[Any, tuple[LinearEstimate, ...]
         """Return one answer from one estimate; ``row`` is the index of a value or the weights of all values."""
         if self._is_frequencies:
             return frequency_of(estimate, row)
-        return replace(estimate.linear(row), rounding=self.rounding)
+        return stated(estimate.linear(row), estimate, self.question)
 
     @property
     def total(self) -> tuple[LinearEstimate, ...]:
@@ -559,7 +559,7 @@ class GroupedAnswers(FrozenData, Result, Mapping[Any, tuple[LinearEstimate, ...]
         return max(0, len(self) - most) * len(self.names)
 
     def _notes(self) -> Sequence[str]:
-        return rounding_notes(self.rounding)
+        return self.total[0]._notes()
 
     def _title(self) -> str:
         count = quantity(len(self.names), "answer")

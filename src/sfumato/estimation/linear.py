@@ -23,10 +23,11 @@ from sfumato._core import (
     plot_result,
     read_items,
     read_number,
+    read_string,
     reads_document,
 )
 from sfumato.errors import InvalidInput
-from sfumato.estimation.binning import rounding_notes
+from sfumato.estimation.binning import clipped_words, mean_notes
 from sfumato.estimation.documents import VERSION, check_document, read_header
 from sfumato.mechanisms import Form, FormLaw
 
@@ -97,6 +98,11 @@ class LinearEstimate(FrozenData, Result):
     rounding
         The largest error that dividing numbers into bins adds to a mean: half the width of the widest bin. The standard
         error and the interval do not include it.
+    clipped
+        The bounds to which numbers out of range were clipped before their mean was estimated. None for other numbers.
+    warnings
+        One sentence per end of the range whose share shows that numbers were clipped to it. The mean then differs from
+        that of the numbers before clipping.
 
     Notes
     -----
@@ -122,6 +128,8 @@ class LinearEstimate(FrozenData, Result):
     unseen: float = field(default=0.0, kw_only=True)
     terms: tuple[tuple[float, LawSource], ...] = field(default=(), kw_only=True)
     rounding: float = field(default=0.0, kw_only=True)
+    clipped: tuple[float, float] | None = field(default=None, kw_only=True)
+    warnings: tuple[str, ...] = field(default=(), kw_only=True)
 
     #: Name of the class in documents.
     format: ClassVar[str] = "sfumato-linear-estimate"
@@ -263,11 +271,13 @@ class LinearEstimate(FrozenData, Result):
         return f"estimate with its {percent(0.95)} interval"
 
     def _notes(self) -> Sequence[str]:
-        return rounding_notes(self.rounding)
+        return mean_notes(self)
 
     def __str__(self) -> str:
         bins = f" (± {self.rounding:.2g} from bins)" if self.rounding else ""
-        return f"{self.value:.6g} ± {self.standard_error:.2g}{bins}"
+        clipped = "" if self.clipped is None else f", {clipped_words(self.clipped)}"
+        warnings = "".join(f"; WARNING: {warning}" for warning in self.warnings)
+        return f"{self.value:.6g} ± {self.standard_error:.2g}{bins}{clipped}{warnings}"
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(value={self.value!r}, standard_error={self.standard_error!r})"
@@ -289,6 +299,8 @@ class LinearEstimate(FrozenData, Result):
             "unseen": number_document(self.unseen),
             "terms": terms,
             **({"rounding": number_document(self.rounding)} if self.rounding else {}),
+            **({} if self.clipped is None else {"clipped": list(self.clipped)}),
+            **({"warnings": list(self.warnings)} if self.warnings else {}),
             **self._further(),
         }
 
@@ -325,12 +337,18 @@ class LinearEstimate(FrozenData, Result):
         kind: type[LinearEstimate] = read_header(_SUBJECT, document, LinearEstimate.formats)
         further = kind._further_keys
         needed = ("value", "standard_error", "unseen", "terms", *further)
-        document = check_document(_SUBJECT, document, needed, ("rounding",))
+        document = check_document(_SUBJECT, document, needed, ("rounding", "clipped", "warnings"))
         terms = tuple(_read_term(term) for term in read_items(_SUBJECT, "terms", document["terms"]))
-        named = {"value": read_number(_SUBJECT, "value", document["value"])}
+        named: dict[str, Any] = {"value": read_number(_SUBJECT, "value", document["value"])}
         named |= {key: read_number(_SUBJECT, key, document[key], least=0.0) for key in ("standard_error", "unseen")}
         named["rounding"] = read_number(_SUBJECT, "rounding", document.get("rounding", 0.0), least=0.0)
-        estimate = kind(**named, terms=terms, **kind._read_further(document))
+        clipped: tuple[float, float] | None = None
+        if "clipped" in document:
+            low, high = read_items(_SUBJECT, "clipped", document["clipped"], 2)
+            clipped = (read_number(_SUBJECT, "clipped", low), read_number(_SUBJECT, "clipped", high))
+        warnings = read_items(_SUBJECT, "warnings", document.get("warnings", []))
+        named["warnings"] = tuple(read_string(_SUBJECT, "a warning", warning) for warning in warnings)
+        estimate = kind(**named, clipped=clipped, terms=terms, **kind._read_further(document))
         estimate._check_read()
         return estimate
 
@@ -372,7 +390,11 @@ def weighted_sum(parts: Sequence[tuple[float, LinearEstimate]]) -> LinearEstimat
     if all(part.terms or part._is_known for _, part in parts):
         terms = tuple((weight * coefficient, source) for weight, part in parts for coefficient, source in part.terms)
     rounding = sum(abs(weight) * part.rounding for weight, part in parts)
-    return LinearEstimate(value, error, unseen=unseen, terms=terms, rounding=rounding)
+    warnings = tuple(dict.fromkeys(warning for _, part in parts for warning in part.warnings))
+    clipped = parts[0][1].clipped
+    return LinearEstimate(
+        value, error, unseen=unseen, terms=terms, rounding=rounding, clipped=clipped, warnings=warnings
+    )
 
 
 def reduced_weights(weights: Floats) -> tuple[float, Floats]:

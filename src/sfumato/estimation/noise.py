@@ -148,6 +148,10 @@ class EventEstimate(LinearEstimate):
         The groups of people whose reports are summed (see :class:`LinearEstimate`).
     rounding
         The error that bins add (see :class:`LinearEstimate`); 0 here.
+    clipped
+        The bounds to which numbers were clipped; None for other numbers.
+    warnings
+        Sentences about ends of the range to which many numbers were clipped.
     events
         The independent models of the error, whose errors add (see :class:`Events`).
 

@@ -216,6 +216,10 @@ class FrequencyEstimate(LinearEstimate):
         The estimate from which the limits are derived (see :class:`LinearEstimate`).
     rounding
         The error that bins add (see :class:`LinearEstimate`); 0 here.
+    clipped
+        The bounds to which numbers were clipped; None for other numbers.
+    warnings
+        Sentences about ends of the range to which many numbers were clipped.
     unbiased
         The unbiased estimate of the frequency; it may lie outside [0, 1].
 

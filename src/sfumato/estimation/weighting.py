@@ -93,6 +93,10 @@ class WeightedEstimate(LinearEstimate):
         random.
     rounding
         The largest error that bins add (see :class:`LinearEstimate`).
+    clipped
+        The bounds to which numbers were clipped; None for other numbers.
+    warnings
+        Sentences about ends of the range to which many numbers were clipped.
     classes
         The weight classes (:class:`WeightClass`), from which errors and limits follow.
     ends
@@ -274,7 +278,12 @@ def weighted_estimate(strata: Sequence[Stratum], ends: tuple[float, float]) -> W
     # The terms determine the law only if the shares of the classes are known numbers.
     terms = total.terms if len({each.stratum for each in classes}) == len(classes) else ()
     unseen = total.unseen if terms else max(share * _unit(estimate) for share, estimate in parts)
-    more = {"unseen": unseen, "rounding": total.rounding}
+    more: dict[str, Any] = {
+        "unseen": unseen,
+        "rounding": total.rounding,
+        "clipped": total.clipped,
+        "warnings": total.warnings,
+    }
     return WeightedEstimate(value, error, **more, terms=terms, classes=tuple(classes), ends=ends)
 
 

@@ -326,11 +326,13 @@ def frequency_rows(estimate: Estimate, confidence: float) -> list[EstimateRow]:
     return [EstimateRow(label, *row) for label, row in zip(estimate.values, numbers, strict=True)]
 
 
-def _warnings(collection: Collection, estimate: Estimate | None, counts: Aggregate) -> list[str]:
-    """Return the warnings of an estimate, with one if honest devices could hardly have sent the reports."""
+def _warnings(
+    collection: Collection, estimate: Estimate | None, answers: Answers | None, counts: Aggregate
+) -> list[str]:
+    """Return the warnings of an estimate and its answers, and one if honest devices could hardly have sent reports."""
     result = plausibility(collection.mechanism, counts, most_cells=_MOST_TESTED)
     forged = [_IMPLAUSIBLE] if result.alarm else []
-    return forged + ([] if estimate is None else list(estimate.warnings))
+    return [*forged, *(warning for result in (estimate, answers) if result is not None for warning in result.warnings)]
 
 
 def _encode(
@@ -338,14 +340,13 @@ def _encode(
 ) -> bytes:
     """Return the response body of an estimate, without rows if the estimate is None."""
     confidence, question = options.confidence, options.question
-    rows, answer_rows, rounding = [], [], 0.0
+    rows, answer_rows, answers = [], [], None
     if estimate is not None and estimate.is_complete:
         rows = frequency_rows(estimate, confidence)
     if estimate is not None and question is not None:
         answers = _answers(estimate, question)
         columns = [np.asarray(column, object).tolist() for column in answers.named_columns(confidence).values()]
         answer_rows = [AnswerRow(*finite(row)) for row in map(list, zip(*columns, strict=True))]
-        rounding = answers.rounding
     response = EstimateResponse(
         collection=collection.id,
         reports=0 if estimate is None else estimate.n,
@@ -356,8 +357,8 @@ def _encode(
         complete=estimate is None or estimate.is_complete,
         question=options.document,
         answers=answer_rows,
-        rounding=rounding,
-        warnings=_warnings(collection, estimate, counts),
+        rounding=0.0 if answers is None else answers.rounding,
+        warnings=_warnings(collection, estimate, answers, counts),
         wave=wave,
     )
     return msgspec.json.encode(response, enc_hook=str)
