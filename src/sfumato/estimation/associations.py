@@ -30,13 +30,16 @@ _LEAST_SHARE = 2.0
 _PRECISION = 1e-6
 #: Positions of the cells of both products of an odds ratio, row by row.
 _PAIRS = ((0, 3), (1, 2))
-#: Least variance of a cell by which covariances are divided.
+#: Direction in which each cell changes the logarithm of an odds ratio.
+_SIGNS = np.array([1.0, -1.0, -1.0, 1.0])
+#: Number of people in a cell from which the search for a limit starts at least, and below which a cell counts as empty.
+_LEAST_COUNT, _EMPTY = 1e-3, 1e-4
+#: Most rounds of this search, least factor by which a cell shrinks, and relative change of the cells at its end.
+_MOST_ROUNDS, _LEAST_FACTOR, _TOLERANCE = 500, 0.2, 1e-9
+#: Least variance by which covariances are divided.
 _LEAST_VARIANCE = 1e-24
 #: Confidence level of the limits from which errors of rare cells follow for Cramér's V.
 _LEVEL = 0.95
-#: Least and greatest number of standard errors for which limits of cells are computed. Below the least, the distance of
-#: a negative estimate to its limit 0, divided by z, would make intervals wider at smaller confidence levels.
-_LEAST_Z, _GREATEST_Z = 1.0, 6.0
 #: Numbers of standard errors at which intervals are compared with 1 for a p-value; it rounds to 0 beyond the last.
 _STEPS = (*(0.5 * step for step in range(1, 13)), 10.0, 20.0, 40.0)
 
@@ -126,18 +129,17 @@ class OddsRatio(Association):
 
     Notes
     -----
-    Randomized reports may give a cell an estimate near 0 or below, where the logarithm of the ratio does not exist. The
-    interval therefore inverts a test of both products (Fieller 1954). It has all ratios ψ at which the difference
-    A - ψ·B, of unbiased estimates of p₁₁·p₂₂ and p₁₂·p₂₁, is within z standard errors of 0, and it is extended to the
-    estimate. The standard errors of cells are not those at the estimate, which are too small for rare cells, but the
-    distances to the limits of the score interval of each cell, on the side that the test is about, divided by z (Zou
-    2008). The upper limit is infinite if B may be 0. The p-value is the level at which a limit of the interval is 1, or
-    the greatest such level. So it is at least 1 - confidence if the interval contains 1. It is 1 if every interval
-    does.
+    The interval has the odds ratios of all tables whose distance from the unbiased estimate is at most z standard
+    errors: the quadratic form of the difference with the inverse covariance is at most z². The covariance is that of
+    the table in question: the randomization adds what it adds at the estimate, and the sampling of people adds the
+    multinomial covariance of the table. For exact reports, this is Cornfield's interval (1956). The upper limit is
+    infinite if a cell of the second product may be empty, and the lower limit is 0 if a cell of the first may be. The
+    interval is extended to the estimate. The p-value is the level at which a limit of the interval is 1.
 
-    The estimate is A/B, which is not the ratio of the printed cells: a product of two estimates has a bias, their
-    covariance, which A and B leave out. If both products are estimated at 0 or below, the ratio is not determined: the
-    estimate is not a number, the interval is 0 to infinity at every confidence level, and the p-value is 1.
+    The estimate is A/B with the unbiased estimates A and B of p₁₁·p₂₂ and p₁₂·p₂₁. It is not the ratio of the printed
+    cells: a product of two estimates has a bias, their covariance, which A and B leave out. If both products are
+    estimated at 0 or below, the ratio is not determined: the estimate is not a number, the interval is 0 to infinity at
+    every confidence level, and the p-value is 1.
 
     Examples
     --------
@@ -174,30 +176,12 @@ class OddsRatio(Association):
             return max(first, 0.0) / second
         return math.inf if first > 0 else math.nan
 
-    def _errors(self, z: float) -> tuple[Floats, Floats]:
-        """Return the standard errors of the cells below and above their estimates, from their limits at level z."""
-        z = min(max(z, _LEAST_Z), _GREATEST_Z)
-        cells, plain = self._cells.ravel(), np.sqrt(np.maximum(np.diag(self.table.covariance), 0.0))
-        low, high = (limits.ravel() for limits in self.table.interval(2 * NormalDist().cdf(z) - 1))
-        below, above = (cells - low) / z, (high - cells) / z
-        # A limit that ends at 0 or 1 is not a distance.
-        below = np.where(low > 0, below, np.maximum(below, plain))
-        return below, np.where(high < 1, above, np.maximum(above, plain))
-
-    def _variances(self, z: float, *, is_less: bool) -> tuple[float, float, float]:
-        """Return the variances of both products and their covariance, to test whether the ratio is less or greater."""
-        cells, covariance = self._cells.ravel(), self.table.covariance
-        below, above = self._errors(z)
-        down = np.array([True, False, False, True]) == is_less
-        plain = np.sqrt(np.maximum(np.diag(covariance), _LEAST_VARIANCE))
-        scale = np.where(down, below, above) / plain
-        covariance = covariance * np.outer(scale, scale)
-        np.fill_diagonal(covariance, np.where(down, below, above) ** 2)
-        gradients = np.array([[cells[3], 0, 0, cells[0]], [0, cells[2], cells[1], 0]])
-        first = gradients @ covariance @ gradients.T
-        # The variance of a product of two uncertain numbers is positive even if both are estimated at 0.
-        least = [float(covariance[x, x] * covariance[y, y] + covariance[x, y] ** 2) for x, y in _PAIRS]
-        return max(float(first[0, 0]), least[0]), max(float(first[1, 1]), least[1]), float(first[0, 1])
+    @functools.cached_property
+    def _noise(self) -> Floats:
+        """The covariance of one report's scores that its randomization adds to that of the cell of a person."""
+        cells = self._cells.ravel()
+        sizes, directions = np.linalg.eigh(self.table.covariance * self.table.estimate.n - _multinomial(cells))
+        return np.asarray((directions * np.maximum(sizes, 0.0)) @ directions.T)
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         check_confidence(confidence)
@@ -209,41 +193,38 @@ class OddsRatio(Association):
         if math.isnan(value):
             return 0.0, math.inf
         # A product that is estimated below 0 counts as 0, so the estimate may lie outside.
-        return max(min(self._lower(z), value), 0.0), max(self._upper(z), value)
+        return min(self._extreme(z, greatest=False), value), max(self._extreme(z, greatest=True), value)
 
-    def _lower(self, z: float) -> float:
-        """Return the least ratio ψ ≥ 0 with A - ψ·B at most z standard errors above 0; infinite if there is none."""
-        variance, _, roots = self._boundary(z, is_less=True)
-        if self._products[0] <= z * math.sqrt(variance):
-            return 0.0
-        return min((root for root in roots if root > 0), default=math.inf)
+    def _extreme(self, z: float, *, greatest: bool) -> float:
+        """Return the greatest or the least odds ratio of tables that are z standard errors from the estimate.
 
-    def _upper(self, z: float) -> float:
-        """Return the limit beyond which A - ψ·B is more than z standard errors below 0; infinite if there is none."""
-        _, other, roots = self._boundary(z, is_less=False)
-        return math.inf if self._products[1] <= z * math.sqrt(other) else max(roots, default=math.inf)
-
-    def _boundary(self, z: float, *, is_less: bool) -> tuple[float, float, list[float]]:
-        """Return the variances of both products, and the ratios at which A - ψ·B is z standard errors from 0."""
-        first, second = self._products
-        variance, other, covariance = self._variances(z, is_less=is_less)
-        squared = z**2
-        # The roots of a·ψ² - 2b·ψ + c.
-        a, b, c = second**2 - squared * other, first * second - squared * covariance, first**2 - squared * variance
-        # One root follows from the other without cancellation. If there are none, neither limit uses them.
-        total = b + math.copysign(math.sqrt(max(b * b - a * c, 0.0)), b)
-        roots = [top / bottom for top, bottom in ((total, a), (c, total)) if bottom]
-        return variance, other, roots
+        Each round takes the table where the tangent of the logarithm is greatest or least, with errors at the last one.
+        """
+        cells, n = self._cells.ravel(), self.table.estimate.n
+        signs = _SIGNS if greatest else -_SIGNS
+        table = np.maximum(cells, _LEAST_COUNT / n)
+        for _ in range(_MOST_ROUNDS):
+            gradient = signs / table
+            step = (self._noise + _multinomial(table)) @ gradient / n
+            farthest = cells + step * (z / math.sqrt(max(float(gradient @ step), _LEAST_VARIANCE)))
+            change = np.maximum(farthest, table * _LEAST_FACTOR) - table
+            table = table + change / 2
+            if (table[signs < 0] < _EMPTY / n).any():
+                return math.inf if greatest else 0.0
+            if (np.abs(change) <= _TOLERANCE * table).all():
+                break
+        return float(np.exp(_SIGNS @ np.log(table)))
 
     @property
     def p_value(self) -> float:
         """The p-value of the null hypothesis that the odds ratio is 1."""
 
-        def has_one(z: float) -> bool:
-            low, high = self._interval(z)
-            return low <= 1 <= high
+        value = self.value
 
-        if math.isnan(self.value):
+        def has_one(z: float) -> bool:
+            return value == 1 or (self._extreme(z, greatest=value < 1) >= 1) == (value < 1)
+
+        if math.isnan(value):
             return 1.0
         # Errors depend on z, so intervals are not nested by construction. The first of them that contains 1 counts.
         low = 0.0
@@ -257,6 +238,11 @@ class OddsRatio(Association):
             middle = (low + high) / 2
             low, high = (low, middle) if has_one(middle) else (middle, high)
         return _two_sided(low)
+
+
+def _multinomial(table: Floats) -> Floats:
+    """Return the covariance of the cell of one person who is drawn from a table."""
+    return np.diag(table) - np.outer(table, table)
 
 
 def _two_sided(z: float) -> float:
