@@ -89,7 +89,7 @@ def test_domains_that_reject_numbers_do_not_clip_them(domain: sf.Domain) -> None
 
 def test_reports_that_determine_only_the_mean_state_that_it_is_of_clipped_numbers() -> None:
     ages = sf.Domain.range(17, 91)
-    assert ages.clipped == (17, 90)
+    assert list(ages.clipped or ()) == [17, 90]
     mechanism = sf.design(sf.Uniform(ages, 1), 1000, question="mean", mechanism="one-bit")
     reports = sf.privatize(mechanism, [90] * 1000, sf.InsecureSeeded(1))
     mean = sf.estimate(mechanism, sf.aggregate(mechanism, reports)).mean()
