@@ -37,7 +37,7 @@ def operations() -> Iterator[tuple[str, Callable[[], object]]]:
     two_levels = sf.Blocks(domain, [x // 8 for x in range(64)], 1, across=2)
     designs = [
         *((uniform, name) for name in ("rr", "unary", "unary-optimized", "subset", "hadamard")),
-        *((high_low, name) for name in ("high-low-subset", "high-low-hadamard", "uo-rr", "uo-rappor")),
+        *((high_low, name) for name in ("high-low-subset", "high-low-hadamard", "uo-rr")),
         *((blocks, name) for name in ("block-rr", "block-subset", "block-hadamard")),
         *((two_levels, name) for name in ("nested", "composed")),
         (sf.Metric(domain, np.abs(np.subtract.outer(range(64), range(64))).tolist(), "0.1"), "exponential"),

@@ -289,3 +289,37 @@ def test_fake_data_has_the_raised_level_for_people_who_differ_in_all_attributes(
         assert first.sum() == pytest.approx(1)
         assert np.allclose(first.sum(axis=(0, 2)), mechanism.count_rates(1, np.array([1.0, 0, 0])))
         assert np.log(first / second).max() == pytest.approx(mechanism.level)
+
+
+# -- sensitive values --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize(("sensitive", "harmless"), [(1, 3), (3, 2), (5, 0)])
+def test_utility_optimized_rappor_obeys_the_policy_and_is_unbiased(
+    sensitive: int, harmless: int, epsilon: float
+) -> None:
+    mechanism = baselines("rappor").UtilityOptimizedRappor(sensitive, harmless, epsilon)
+    matrix, scores = mechanism.matrix(), mechanism.scores()
+    size = sensitive + harmless
+    assert np.allclose(matrix.sum(axis=1), 1, atol=1e-12)
+    with np.errstate(divide="ignore"):
+        logarithms = np.log(matrix)
+    possible = np.isfinite(logarithms[:sensitive])
+    excess = np.where(possible, logarithms[:sensitive], 0)[:, None] - np.where(possible[:1], logarithms, 0)[None]
+    assert excess[:, :, possible[0]].max() == pytest.approx(epsilon, rel=1e-9)
+    assert np.allclose(matrix @ scores, np.eye(size), atol=1e-9)
+    for p in (np.full(size, 1 / size), skewed(size)):
+        assert mechanism.risk(p) == pytest.approx(float(p @ matrix @ (scores**2).sum(axis=1) - p @ p))
+
+
+@pytest.mark.parametrize(
+    ("sensitive", "harmless", "epsilon", "ratio"),
+    [(2, 10, "1", 2.692), (10, 100, "3", 2.388), (100, 100, "0.25", 1.085), (100, 100, "6", 4.215)],
+)
+def test_subsets_of_sensitive_values_have_less_error_than_rappor(
+    sensitive: int, harmless: int, epsilon: str, ratio: float
+) -> None:
+    subset = sf.mechanisms.HighLowSubset(sf.Domain.range(sensitive + harmless), range(sensitive), epsilon)
+    rappor = baselines("rappor").UtilityOptimizedRappor(sensitive, harmless, float(epsilon))
+    assert rappor.risk() / subset.risk(1) == pytest.approx(ratio, abs=5e-4)

@@ -1,7 +1,7 @@
 """Stored formats: what an earlier release wrote is read by this one, and gives the same results.
 
-The files in ``tests/stored`` were written by the commit that ``tests/stored/README.md`` names. They are never written
-again. The names imported below may move with the code; what the files hold may not.
+The files in ``tests/stored`` were written by the commit that ``tests/stored/README.md`` names, which also says what may
+be removed from them. The names imported below may move with the code; what the files hold may not.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ def stored(name: str) -> Any:
 
 
 MECHANISMS: list[dict[str, Any]] = stored("mechanisms.json")
+REMOVED: list[dict[str, Any]] = stored("removed.json")
 CERTIFICATES: list[dict[str, Any]] = stored("certificates.json")
 POLICIES: dict[str, str] = stored("policies.json")
 REPORT_FILES: list[dict[str, Any]] = stored("report-files.json")
@@ -96,9 +97,22 @@ def as_array(mechanism: Mechanism, reports: list[int | str]) -> npt.NDArray[Any]
 def test_a_spec_of_every_mechanism_is_stored() -> None:
     published = {path.stem for path in (FOLDER.parents[1] / "vectors").glob("*.json")}
     names = {entry["spec"]["mechanism"] for entry in MECHANISMS}
-    assert len(names) == 19
+    assert len(names) == 18
     assert names <= published
     assert {entry["spec"]["report"]["encoding"] for entry in MECHANISMS} == {"index", "bitmap", "parted"}
+
+
+@pytest.mark.parametrize("document", REMOVED, ids=range(len(REMOVED)))
+def test_a_document_of_a_removed_mechanism_is_rejected_by_name(document: dict[str, Any]) -> None:
+    spec = document.get("mechanism") if "format" in document else document
+    assert isinstance(spec, dict)
+    message = rf"mechanism must be one of .*; got '{spec['mechanism']}'"
+    with pytest.raises(sf.errors.UnknownSpec, match=message):
+        sf.mechanism_from_spec(spec)
+    if "format" in document:
+        certificate = sf.Certificate.from_json(json.dumps(document))
+        with pytest.raises(sf.errors.UnknownSpec, match=message):
+            sf.verify(certificate)
 
 
 @every_mechanism

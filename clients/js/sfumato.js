@@ -240,29 +240,18 @@ function lawOfParts(parts, partOf, places) {
 /** The law of k values in one part. @param {TwoLevels} two @returns {Law} */
 const lawOfOne = (two, k = 0) => lawOfParts([two], new Uint8Array(number(k, MANY_BITS)), new Uint8Array(k))
 
-/** The law of one bit per value. Probabilities over 2^64 that a bit is set: `own` that of the value, `other` that of another one,
- * `harmless` that of a value that is not hidden. @param {(x: number) => boolean} isHidden @returns {Law} */
-function lawOfBits(own = 0n, other = 0n, harmless = 0n, k = 0, hidden = 0, isHidden) {
+/** The law of one bit per value. Probabilities over 2^64 that a bit is set: `own` that of the value, `other` that of another one. */
+function lawOfBits(own = 0n, other = 0n, k = 0) {
 	if (own < other) refuse("own", "be at least other", `${own}`)
-	const set = own * (ONE - other), unset = other * (ONE - own), s = BigInt(hidden), alone = BigInt(k - hidden) * harmless
-	// The largest likelihood of the report without bits, and Σ own·other^(m-1)·(1-other)^(s-m) over the sets of m of s bits.
-	// Not reduced, because the numbers have 64·s bits.
-	const none = largest([(ONE - own) * ONE, hidden < k ? (ONE - harmless) * (ONE - other) : 0n])
-	const power = other ? (ONE - other) ** (s - 1n) : 1n, whole = other ? ONE ** s : ONE
-	const some = other ? own * (whole - power * (ONE - other)) * ONE : own * s * ONE
-	const law = /** @type {Law} */ ({
-		greatest: other ? [none * power * other + some + alone * other * whole, other * whole * ONE] : [none + some + alone * ONE, ONE * ONE],
-		classOf: (x) => +isHidden(x),
-		ratio(x, against) {
-			if (!isHidden(x)) return harmless ? Infinity : isHidden(against) ? ln(ONE - other, ONE - own) : 0
-			if (isHidden(against)) return ln(set, unset)
-			return Math.max(ln(own * ONE, other * (ONE - harmless)), ln((ONE - own) * ONE, (ONE - other) * (ONE - harmless)))
-		},
-	})
-	if (hidden < k) return law
+	// The likelihood of the report without bits, and Σ own·other^(m-1)·(1-other)^(k-m) over the sets of m of k bits.
+	// Not reduced, because the numbers have 64·k bits.
+	const all = BigInt(k), power = other ? (ONE - other) ** (all - 1n) : 1n, whole = ONE ** all
+	const greatest = /** @type {Fraction} */ (other
+		? [(ONE - own) * power * other + own * (whole - power * (ONE - other)), other * whole]
+		: [ONE - own + own * all, ONE])
 	// Every set of values is a report.
 	const extremes = /** @type {TwoLevels["extremes"]} */ ((weights) => [least(weights), total(weights) - least(weights)])
-	return { ...law, against: lawOfOne({ keep: ONE, high: set, low: unset, extremes, greatest: [0n, 1n] }, k).against }
+	return lawOfOne({ keep: ONE, high: own * (ONE - other), low: other * (ONE - own), extremes, greatest }, k)
 }
 
 /** The largest bound of each side. @param {number[][]} bounds */
@@ -665,9 +654,6 @@ export function noiseOf(ratio = 0n, last = 0) {
 	return weights
 }
 
-/** Reports one bit per value. @param {number} k @param {Law} law @param {(x: number, i: number) => bigint} odds */
-const unary = (k, law, odds) => withLaw(law, (x, draws) => asNumber(Uint8Array.from(indices(k), (i) => +draws.bernoulli(odds(x, i), ONE))))
-
 /** Hides values within blocks. @type {Maker<Parted>} */
 function block(p, k) {
 	const { block, places, members, blocks } = blocksOf(p.blocks, k)
@@ -828,12 +814,7 @@ const MECHANISMS = {
 	},
 	"unary-encoding": (p, k) => {
 		const own = integer(p.own), other = integer(p.other)
-		return unary(k, lawOfBits(own, other, 0n, k, k, () => true), (x, i) => (i === x ? own : other))
-	},
-	"utility-optimized-rappor": (p, k) => {
-		const hidden = sensitive(p.sensitive, k)
-		const own = integer(p.own), other = integer(p.other, ONE - 1n), harmless = integer(p.harmless)
-		return unary(k, lawOfBits(own, other, harmless, k, hidden.size, (x) => hidden.has(x)), (x, i) => (hidden.has(i) ? (i === x ? own : other) : i === x ? harmless : 0n))
+		return withLaw(lawOfBits(own, other, k), (x, draws) => asNumber(Uint8Array.from(indices(k), (i) => +draws.bernoulli(i === x ? own : other, ONE))))
 	},
 	block,
 	"composed-subsets": (p, k) => {

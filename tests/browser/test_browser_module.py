@@ -353,7 +353,6 @@ def mechanisms() -> list[Mechanism]:
         make.HighLowHadamard(sf.Domain.range(100), range(50), 3),
         make.HighLowCyclic(sf.Domain.range(100), range(1, 100, 2), 2),
         make.UtilityOptimizedRR(sf.Domain([0.5, 1.0, 2.0]), [1.0], "ln 2"),
-        make.UtilityOptimizedRappor(sf.Domain.range(200), range(20, 90), 2),
         make.NestedSubsets(pairs, "abc" * 6, "0.5", 2),
         make.NestedCyclic(pairs, "abc" * 6, "0.5", 2),
         make.NestedCyclic(sf.Domain.range(1200), [x // 50 for x in range(1200)], 1, 3, max_bits=15),
@@ -438,7 +437,6 @@ def families(epsilon: str) -> dict[str, list[Mechanism]]:
         *(make.CyclicDesign(seven, epsilon, design=design) for design in designs),
         *(make.CyclicDesign(sf.Domain.range(k), epsilon, design=designs[0]) for k in (2, 5)),
         *(make.UtilityOptimizedRR(seven, range(s), epsilon) for s in (1, 4, 7)),
-        *(make.UtilityOptimizedRappor(seven, range(s), epsilon) for s in (1, 4, 7)),
         *(make.HighLowHadamard(seven, range(s), epsilon) for s in (1, 4, 7)),
         *(make.HighLowCyclic(seven, range(s), epsilon, design=designs[0]) for s in (2, 4, 7)),
         *(make.HighLowSubset(seven, range(s), epsilon) for s in (1, 4, 7)),
@@ -542,8 +540,6 @@ def test_averages_over_a_prior_are_those_of_the_exact_law(shared: Page) -> None:
                 "sampled-parts",
                 "shifted-waves",
             ):
-                continue
-            if mechanism.name == "utility-optimized-rappor" and not mechanism.is_sensitive.all():  # type: ignore[attr-defined]
                 continue
             weights = [generator.randrange(10) for _ in mechanism.domain]
             cases.append(

@@ -227,7 +227,7 @@ def names(policy: sf.Policy) -> set[str]:
 
 
 def test_a_policy_is_offered_what_its_structure_allows() -> None:
-    high_low = {"high-low-subset", "high-low-hadamard", "uo-rr", "uo-rappor"}
+    high_low = {"high-low-subset", "high-low-hadamard", "uo-rr"}
     blocks = {"block", "block-rr", "block-subset", "block-hadamard"}
     pairs = [i // 2 for i in range(40)]
     assert names(sf.Uniform(DOMAIN, 1)) == set()

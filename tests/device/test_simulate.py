@@ -28,7 +28,6 @@ from sfumato.mechanisms.registry import count_law_for
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
-from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
 
 DOMAIN = sf.Domain.range(12)
 
@@ -179,7 +178,6 @@ LAWS: list[Mechanism] = [
     TableMechanism.from_matrix(sf.Domain.range(2), [[0.5, 0.25, 0.25], [0.125, 0.125, 0.75]]),
     UnaryEncoding(sf.Domain.range(3), 1),
     UnaryEncoding(sf.Domain.range(3), 1, optimized=True),
-    UtilityOptimizedRappor(sf.Domain.range(3), [0, 2], 1),
     SubsetSelection(sf.Domain.range(4), 1, 2),
     SubsetSelection(FIVE, 1, 3),
     SubsetSelection(sf.Domain.range(4), 1, 1),

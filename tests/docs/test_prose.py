@@ -30,7 +30,7 @@ BANNED = {
 #: Participles that are not names of variables.
 PARTICIPLES = {"found", "told", "kept", "asked", "own", "given", "made", "said", "held"}
 #: Modules whose parameters have the names of keys in published specs, which are frozen: "own" is one.
-FROZEN_KEYS = {"unary/mechanism.py", "utility_optimized_rappor/mechanism.py"}
+FROZEN_KEYS = {"unary/mechanism.py"}
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 SOURCES = sorted(

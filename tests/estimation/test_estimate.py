@@ -708,7 +708,6 @@ def test_inverted_characteristic_functions_give_the_binomial_limits(own: float, 
         (100, 5, "0.1", 1000, True, None),
         (20, 5, "0.5", 500, False, None),
         (100, 50, "1", 1000, True, "high-low-hadamard"),
-        (100, 50, "1", 1000, False, "uo-rappor"),
     ],
 )
 def test_intervals_of_harmless_values_hold_the_truth(

@@ -38,7 +38,6 @@ from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.table.binary import BinaryOptimal
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
-from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
 from sfumato.mechanisms.waves.mechanism import Waves
 
 R = sf.Domain.range
@@ -162,7 +161,6 @@ FAMILIES: dict[str, st.SearchStrategy[Mechanism]] = {
     "high-low mixed": high_low_mixed(),
     "high-low hadamard": high_lows(HighLowHadamard),
     "utility-optimized response": high_lows(UtilityOptimizedRR),
-    "utility-optimized rappor": high_lows(UtilityOptimizedRappor),
     "blocks": partitions(),
     "nested subsets": nested(),
     "nested cyclic": nested_cyclic(),
@@ -237,7 +235,6 @@ LARGE: dict[str, Callable[[], Mechanism]] = {
     "high-low subset": lambda: HighLowSubset(R(MANY), range(MANY // 3), 1),
     "high-low mixed": lambda: HighLowMixedSubsets(R(MANY), range(20), 1, (5, 6), weight=2**63, share="1/2"),
     "high-low hadamard": lambda: HighLowHadamard(R(MANY), range(MANY // 3), 1),
-    "utility-optimized rappor": lambda: UtilityOptimizedRappor(R(MANY), range(MANY // 3), 1),
     "blocks": lambda: BlockMechanism.for_policy(sf.Blocks(R(MANY), [x % 1000 for x in range(MANY)], 1)),
     "nested subsets": lambda: NestedSubsets(R(MANY), [x % 100 for x in range(MANY)], 1, 3),
     "nested cyclic": lambda: NestedCyclic(R(MANY), [x % 100 for x in range(MANY)], 1, 3, max_bits=19),
@@ -272,7 +269,6 @@ def test_nothing_to_tell_apart_has_an_infinite_risk() -> None:
         Waves(R(3), 0),
         HighLowCyclic(R(3), [0, 1], 0),
         HighLowSubset(R(3), [0, 1], 0),
-        UtilityOptimizedRappor(R(3), [0, 1], 0),
         ProductMechanism(R(4), [RandomizedResponse(R(2), 0), RandomizedResponse(R(2), 1)]),
     ):
         assert mechanism.risk(1) == mechanism.worst_risk(1) == math.inf

@@ -94,8 +94,8 @@ def test_short_names_are_in_the_order_of_comparison() -> None:
     expected = [
         (sf.Uniform(two, 1), ["binary"]),
         (sf.Uniform(five, 1), []),
-        (sf.HighLow(two, [0], 1), ["binary", "high-low-subset", "high-low-hadamard", "uo-rr", "uo-rappor"]),
-        (sf.HighLow(five, [0], 1), ["high-low-subset", "high-low-hadamard", "uo-rr", "uo-rappor"]),
+        (sf.HighLow(two, [0], 1), ["binary", "high-low-subset", "high-low-hadamard", "uo-rr"]),
+        (sf.HighLow(five, [0], 1), ["high-low-subset", "high-low-hadamard", "uo-rr"]),
         (sf.Blocks(five, "aabbb", 1), ["block", "block-rr", "block-subset", "block-hadamard", "block-cyclic"]),
         (sf.Blocks(five, "aabbb", 1, 2), ["nested-cyclic", "composed"]),
         (sf.Blocks(sf.Domain.range(4), "aabb", 1, 2), ["nested", "nested-cyclic", "composed"]),

@@ -42,7 +42,6 @@ def small_mechanisms(epsilon: Any) -> Iterator[Mechanism]:
         for sensitive in range(1, k + 1):
             values = range(sensitive)
             yield make.UtilityOptimizedRR(domain, values, epsilon)
-            yield make.UtilityOptimizedRappor(domain, values, epsilon)
             yield make.HighLowHadamard(domain, values, epsilon)
             for size in range(1, max(2, sensitive)):
                 yield make.HighLowSubset(domain, values, epsilon, size)
@@ -84,14 +83,12 @@ def test_closed_forms_hold_for_thresholds_that_no_policy_gave() -> None:
         k = generator.randrange(2, 6)
         domain = sf.Domain.range(k)
         own, other = sorted((threshold(), threshold()), reverse=True)
-        rappor = {"own": own, "other": min(other, 2**64 - 1), "harmless": threshold()}
         thresholds = [threshold(), threshold(), threshold()]
         found = [
             make.RandomizedResponse(domain, 1, threshold=threshold()),
             make.HadamardResponse(domain, 1, threshold=threshold()),
             make.SubsetSelection(domain, 1, threshold=threshold()),
             make.UnaryEncoding(domain, 1, own=own, other=other),
-            make.UtilityOptimizedRappor(domain, range(generator.randrange(1, k + 1)), 1, **rappor),
             make.HighLowSubset(domain, [0], 1, threshold=threshold()),
             make.NestedSubsets(
                 sf.Domain.range(4), "aabb", 1, 2, high=1, sizes=[1, generator.randrange(2)], thresholds=thresholds
@@ -119,7 +116,6 @@ def test_large_mechanisms_have_a_closed_form() -> None:
         make.HadamardResponse(sf.Domain.range(10**5), 2),
         make.SubsetSelection(sf.Domain.range(1000), 1),
         make.UnaryEncoding(sf.Domain.range(2000), 1),
-        make.UtilityOptimizedRappor(sf.Domain.range(2000), range(1000), 1),
         make.ComposedSubsets(domain, blocks, 1, 2),
         make.NestedCyclic(domain, blocks, 1, 2),
         make.Waves(domain, 1),

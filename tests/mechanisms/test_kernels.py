@@ -54,7 +54,6 @@ from sfumato.mechanisms.table.binary import BinaryOptimal
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.two_level import ONE, MixtureMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
-from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
 from sfumato.mechanisms.waves.mechanism import Waves
 
 # -- words, and what both samplers make of them ----------------------------------------------------------
@@ -295,15 +294,6 @@ EDGES: dict[str, Callable[[], Mechanism]] = {
     "unary nearly certain": lambda: UnaryEncoding(numbered(9), 1, own=ONE - 1, other=1),
     "unary own without low part": lambda: UnaryEncoding(numbered(70), 1, own=ONE // 2, other=ODD),
     "unary others without low part": lambda: UnaryEncoding(numbered(70), 1, own=2 * ODD, other=ONE // 8),
-    "high-low bits k=2": lambda: UtilityOptimizedRappor(numbered(2), [1], 1),
-    "high-low bits k=64": lambda: UtilityOptimizedRappor(numbered(64), range(0, 64, 3), 1),
-    "high-low bits k=130": lambda: UtilityOptimizedRappor(numbered(130), range(63, 130), 1),
-    "high-low bits certain": lambda: UtilityOptimizedRappor(numbered(70), range(5), "inf"),
-    "high-low bits, all sensitive": lambda: UtilityOptimizedRappor(numbered(70), range(70), 1),
-    "high-low bits, no low parts": lambda: UtilityOptimizedRappor(
-        numbered(70), range(9), 1, own=ONE // 2, other=ONE // 8, harmless=ONE // 4
-    ),
-    "high-low bits, odd": lambda: UtilityOptimizedRappor(numbered(70), range(9), 1, other=0, own=ODD, harmless=ODD),
     "subset k=2": lambda: SubsetSelection(numbered(2), 1),
     "subset k=3 d=2": lambda: SubsetSelection(numbered(3), 1, 2),
     "subset k=64": lambda: SubsetSelection(numbered(64), 1),
@@ -540,7 +530,6 @@ KINDS = (
     TableMechanism,
     TruncatedGeometric,
     UnaryEncoding,
-    UtilityOptimizedRappor,
     UtilityOptimizedRR,
     Waves,
 )
@@ -591,10 +580,6 @@ def mechanisms(draw: st.DrawFn) -> Mechanism:
     if kind is UnaryEncoding:
         other, own = sorted([draw(thresholds), draw(thresholds)])
         return UnaryEncoding(numbered(k), 1, own=own, other=other)
-    if kind is UtilityOptimizedRappor:
-        other, own = sorted([min(draw(thresholds), ONE - 1), draw(thresholds)])
-        sensitive = draw(st.sets(st.integers(0, k - 1), min_size=1))
-        return UtilityOptimizedRappor(numbered(k), sensitive, 1, own=own, other=other, harmless=draw(thresholds))
     if kind is BlockMechanism:
         return parts(*draw(st.lists(mixtures(), min_size=1, max_size=5)))
     if kind in (HighLowHadamard, HighLowSubset, UtilityOptimizedRR):
@@ -672,7 +657,6 @@ MANY: dict[str, Callable[[], Mechanism]] = {
     "blocks, cyclic": lambda: parts(CyclicDesign(numbered(90), 2), CyclicDesign(numbered(30), 1)),
     "unary": lambda: UnaryEncoding(numbered(10), 1),
     "subset": lambda: SubsetSelection(numbered(10), 1),
-    "high-low bits": lambda: UtilityOptimizedRappor(numbered(70), range(60, 70), 1),
     "high-low response": lambda: UtilityOptimizedRR(numbered(1000), range(0, 1000, 3), 3),
     "high-low hadamard": lambda: HighLowHadamard(numbered(1000), range(900), 4, block_size=16),
     "high-low subset": lambda: HighLowSubset(numbered(20), range(12), 1, 4),

@@ -40,7 +40,6 @@ from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.two_level import ONE, OUTSIDE, MixtureMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
-from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
 from sfumato.policy.base import Policy
 from sfumato.testing import MechanismContract
 from support.published import reference
@@ -982,7 +981,6 @@ def test_subsets_have_the_least_risk_of_all() -> None:
             HighLowHadamard(domain, sensitive, epsilon),
             HighLowHadamard.published(domain, sensitive, epsilon),
             UtilityOptimizedRR(domain, sensitive, epsilon),
-            UtilityOptimizedRappor(domain, sensitive, epsilon),
         ):
             assert risk <= other.risk(1) * (1 + 1e-9), (s, t, epsilon, other)
 

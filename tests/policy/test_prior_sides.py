@@ -22,7 +22,6 @@ from sfumato.mechanisms.prior.binary import PriorBinary
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.table.mechanism import TableMechanism
-from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
 from sfumato.policy.base import Policy
 from sfumato.policy.implication import implies
 from sfumato.policy.prior import PRIOR_AVERAGE, Prior
@@ -251,7 +250,6 @@ def test_audits_that_look_at_few_columns_find_the_worst_of_one_side(side: str) -
     generator = random.Random(4)
     for mechanism in (
         HighLowSubset(domain, [0, 1, 2], 1, 2),
-        UtilityOptimizedRappor(domain, [0, 1, 2], 1),
         SubsetSelection(domain, 1, 2),
         RandomizedResponse(domain, 1),
     ):

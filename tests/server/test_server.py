@@ -685,7 +685,7 @@ def test_of_fuzzed_batches_none_is_taken_wrongly(collector: Served, request: pyt
     generator = random.Random(11)
     total = 100_000 if request.config.getoption("--soak") else 2_000
     blocks = sf.Blocks(sf.Domain.range(12), blocks=[i // 6 for i in range(12)], epsilon="0.5")
-    names = ["rr", "unary", "subset", "high-low-hadamard", "uo-rappor", "hadamard", "block-subset"]
+    names = ["rr", "unary", "subset", "high-low-hadamard", "hadamard", "block-subset"]
     encodings = set()
     accepted = rejected = 0
     connection = http.client.HTTPConnection("127.0.0.1", collector.port, timeout=60)

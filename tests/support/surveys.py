@@ -27,7 +27,6 @@ from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.table.binary import BinaryOptimal
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
-from sfumato.mechanisms.utility_optimized_rappor.mechanism import UtilityOptimizedRappor
 from sfumato.mechanisms.waves.mechanism import Waves
 from sfumato.randomness import insecure_generator
 
@@ -57,7 +56,6 @@ FAMILIES: dict[str, Callable[[int], Mechanism]] = {
     "high-low hadamard": lambda epsilon: HighLowHadamard(D, [0, 1, 2], epsilon),
     "high-low cyclic": lambda epsilon: HighLowCyclic(D, [0, 1, 2], epsilon, design=CyclicDesign.singer(2, 1, 3)),
     "uo-rr": lambda epsilon: UtilityOptimizedRR(D, [0, 1, 2], epsilon),
-    "uo-rappor": lambda epsilon: UtilityOptimizedRappor(D, [0, 1, 2], epsilon),
     "blocks, rr": lambda epsilon: BlockMechanism.for_policy(sf.Blocks(D, "aabbb", epsilon), "rr"),
     "blocks, subset": lambda epsilon: BlockMechanism.for_policy(sf.Blocks(D, "aabbb", epsilon), "subset"),
     "blocks, hadamard": lambda epsilon: BlockMechanism.for_policy(sf.Blocks(D, "aabbb", epsilon), "hadamard"),

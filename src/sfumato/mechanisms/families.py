@@ -20,7 +20,6 @@ from sfumato.mechanisms.waves import *
 from sfumato.mechanisms.table import *
 from sfumato.mechanisms.high_low import *
 from sfumato.mechanisms.high_low_mixed import *
-from sfumato.mechanisms.utility_optimized_rappor import *
 from sfumato.mechanisms.blocks import *
 from sfumato.mechanisms.nested_subsets import *
 from sfumato.mechanisms.nested_cyclic import *

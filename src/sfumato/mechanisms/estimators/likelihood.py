@@ -118,23 +118,20 @@ def fit_histogram(
     return Fit(p, False, most, value - start, bound)
 
 
-def fit_bit_counts(fractions: Floats, other: float | Floats, gap: float | Floats, *, tolerance: float = 1e-9) -> Fit:
+def fit_bit_counts(fractions: Floats, other: float, gap: float, *, tolerance: float = 1e-9) -> Fit:
     """Fit a distribution to bit counts by maximum composite likelihood, with a separate binomial per bit.
 
-    The objective is Σ_x s_x·ln q_x + (1-s_x)·ln(1-q_x) with q_x = other + gap·p_x; ``other`` and ``gap`` may differ
-    between bits. The optimum solves gap·(s/q - (1-s)/(1-q)) = λ for one multiplier λ wherever p_x > 0. Bisection on Σ p
-    = 1 finds λ, in units of the largest gap.
+    The objective is Σ_x s_x·ln q_x + (1-s_x)·ln(1-q_x) with q_x = other + gap·p_x. The optimum solves
+    s/q - (1-s)/(1-q) = λ for one multiplier λ wherever p_x > 0. Bisection on Σ p = 1 finds λ.
     """
-    relative = np.max(gap) / gap
 
     def at(multiplier: float) -> Floats:
         # s(1-q) - (1-s)q = λq(1-q) is a quadratic in q with one root in [0, 1].
-        scaled = multiplier * relative
-        half = (1 + scaled) / 2
-        root = np.sqrt(np.maximum(half * half - scaled * fractions, 0.0))
+        half = (1 + multiplier) / 2
+        root = np.sqrt(np.maximum(half * half - multiplier * fractions, 0.0))
         # The root has two forms; each is used where it does not cancel. At λ = -1 a bit that was never set has the
         # double root 0.
-        q = np.where(half >= 0, fractions / np.maximum(half + root, _TINY), (half - root) / np.minimum(scaled, -1.0))
+        q = fractions / np.maximum(half + root, _TINY) if half >= 0 else (half - root) / multiplier
         return np.clip((q - other) / gap, 0.0, 1.0)
 
     low, high = -1.0, 1.0

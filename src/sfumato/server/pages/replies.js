@@ -168,11 +168,6 @@ const MECHANISMS = {
 		const own = /** @type {Fraction} */ ([BigInt(p.own), ONE]), other = /** @type {Fraction} */ ([BigInt(p.other), ONE])
 		return { size: k, outputs: 0n, one: false, names: (report) => bits(report, k), own: () => own, other: () => [other, other] }
 	},
-	// The bit of a value that is not sensitive is set for that value alone.
-	"utility-optimized-rappor": (p, k) => ({ size: k, outputs: 0n, one: false, names: (report) => {
-		const set = bits(report, k), shown = set.filter((x) => !p.sensitive.includes(x))
-		return shown.length ? shown : set
-	}, own: (x) => [BigInt(p.sensitive.includes(x) ? p.own : p.harmless), ONE] }),
 	block: (p, k) => {
 		const seen = /** @type {number[]} */ ([]), places = p.blocks.map((/** @type {number} */ j) => (seen[j] = (seen[j] ?? 0) + 1) - 1)
 		const kinds = p.kinds.map((/** @type {any} */ { mechanism, size, parameters }) => PARTS[mechanism](parameters, size))
