@@ -41,7 +41,6 @@ def small_mechanisms(epsilon: Any) -> Iterator[Mechanism]:
             yield make.HighLowCyclic(domain, range(max(2, k - 1)), epsilon, design=design)
         for sensitive in range(1, k + 1):
             values = range(sensitive)
-            yield make.UtilityOptimizedRR(domain, values, epsilon)
             yield make.HighLowHadamard(domain, values, epsilon)
             for size in range(1, max(2, sensitive)):
                 yield make.HighLowSubset(domain, values, epsilon, size)

@@ -33,8 +33,7 @@ from sfumato.mechanisms.hadamard.kernel import reciprocal
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.high_low.cyclic import HighLowCyclic
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
-from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
-from sfumato.mechanisms.high_low.subset import HighLowSubset
+from sfumato.mechanisms.high_low.subset import HighLowSubset, UtilityOptimizedRR
 from sfumato.mechanisms.high_low_mixed.mechanism import HighLowMixedSubsets
 from sfumato.mechanisms.kernels.base import Kernel
 from sfumato.mechanisms.kernels.select import by_bisection, by_deposit, deposits_fast
@@ -362,7 +361,7 @@ EDGES: dict[str, Callable[[], Mechanism]] = {
     "high-low response, one sensitive": lambda: UtilityOptimizedRR(numbered(5), [4], 1),
     "high-low response never": lambda: UtilityOptimizedRR(numbered(7), [0, 3, 6], 0),
     "high-low response always": lambda: UtilityOptimizedRR(numbered(7), [0, 3, 6], "inf"),
-    "high-low response nearly always": lambda: UtilityOptimizedRR(numbered(7), [0, 3, 6], 1, threshold=ONE - 1),
+    "high-low response nearly always": lambda: HighLowSubset(numbered(7), [0, 3, 6], 1, 1, threshold=ONE - 1),
     "high-low response, many": lambda: UtilityOptimizedRR(numbered(3000), range(1000, 3000), 3),
     "high-low hadamard": lambda: HighLowHadamard(numbered(12), range(0, 12, 2), 1, block_size=8),
     "high-low hadamard b=2": lambda: HighLowHadamard(numbered(9), [0, 5, 8], 3, block_size=2),
@@ -530,7 +529,6 @@ KINDS = (
     TableMechanism,
     TruncatedGeometric,
     UnaryEncoding,
-    UtilityOptimizedRR,
     Waves,
 )
 
@@ -582,7 +580,7 @@ def mechanisms(draw: st.DrawFn) -> Mechanism:
         return UnaryEncoding(numbered(k), 1, own=own, other=other)
     if kind is BlockMechanism:
         return parts(*draw(st.lists(mixtures(), min_size=1, max_size=5)))
-    if kind in (HighLowHadamard, HighLowSubset, UtilityOptimizedRR):
+    if kind in (HighLowHadamard, HighLowSubset):
         sensitive = draw(st.sets(st.integers(0, k - 1), min_size=1))
         given: dict[str, Any] = {"threshold": draw(thresholds)}
         if kind is HighLowHadamard:

@@ -32,8 +32,7 @@ from sfumato.mechanisms.estimators.matrix import MatrixEstimator
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.high_low.cyclic import HighLowCyclic
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
-from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
-from sfumato.mechanisms.high_low.subset import HighLowSubset, best_high_low_size
+from sfumato.mechanisms.high_low.subset import HighLowSubset, UtilityOptimizedRR, best_high_low_size
 from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
 from sfumato.mechanisms.partitioned.report_kernel import add_counts, first_fault
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
@@ -152,14 +151,6 @@ class TestUtilityOptimizedRR(HighLowContract):
         return UtilityOptimizedRR(domain, self.sensitive(domain), epsilon)
 
 
-class TestUtilityOptimizedRROfAll(HighLowContract):
-    def sensitive(self, domain: sf.Domain) -> Sequence[object]:
-        return list(domain)
-
-    def make(self, domain: sf.Domain, epsilon: Epsilon) -> Mechanism:
-        return UtilityOptimizedRR(domain, self.sensitive(domain), epsilon)
-
-
 def block_labels(size: int) -> list[str]:
     """Interleaved blocks: one of at least two values, one of any number, at even sizes one of a single value."""
     if size == 2:
@@ -270,7 +261,7 @@ def random_mechanism(domain: sf.Domain, generator: random.Random) -> Partitioned
     threshold = generator.choice([0, 1, ONE // 7, ONE // 2, ONE])
     if len(sensitive) > 1 and generator.random() < 0.25:
         return HighLowCyclic(domain, sensitive, generator.choice(["0", "0.5", "2", "inf"]), max_bits=6)
-    kind: Any = generator.choice([HighLowSubset, HighLowHadamard, UtilityOptimizedRR])
+    kind: Any = generator.choice([HighLowSubset, HighLowHadamard])
     mechanism: PartitionedMechanism = kind(domain, sensitive, 1, threshold=threshold)
     return mechanism
 
@@ -299,7 +290,6 @@ def test_many_values_are_audited() -> None:
         (HighLowSubset(domain, sensitive, 1), high_low),
         (HighLowHadamard(domain, sensitive, 1), high_low),
         (HighLowCyclic(domain, sensitive, 1), high_low),
-        (UtilityOptimizedRR(domain, sensitive, 1), high_low),
         (BlockMechanism.for_policy(blocks), blocks),
         (BlockMechanism.for_policy(blocks, "cyclic"), blocks),
     ):
@@ -399,7 +389,6 @@ def test_every_column_holds_after_rounding_and_one_step_more_does_not(epsilon: s
         HighLowSubset(R(5), [0, 2, 3], epsilon, 1),
         HighLowHadamard(R(5), [0, 2, 3], epsilon),
         HighLowHadamard.published(R(5), [0, 2, 3], epsilon),
-        UtilityOptimizedRR(R(5), [0, 2, 3], epsilon),
     ):
         assert sf.audit(mechanism, policy).holds, mechanism
         spec = json.loads(json.dumps(mechanism.spec))
@@ -538,7 +527,7 @@ def test_the_worst_risk_is_attained_and_certified(mechanism: PartitionedMechanis
 
 
 def test_no_budget_tells_nothing_and_gives_no_estimate() -> None:
-    for make in (HighLowSubset, HighLowHadamard, HighLowHadamard.published, HighLowCyclic, UtilityOptimizedRR):
+    for make in (HighLowSubset, HighLowHadamard, HighLowHadamard.published, HighLowCyclic):
         mechanism: Mechanism = make(R(5), [1, 2, 4], 0)
         assert len({tuple(sorted(sampler_law(mechanism, x)[0].items())) for x in range(5)}) == 1
         for policy in (sf.HighLow(R(5), [1, 2, 4], 0), sf.Uniform(R(5), 0), sf.Prior(R(5), [1, 0, 0, 0, 0], 0)):
@@ -557,13 +546,13 @@ def test_no_budget_tells_nothing_and_gives_no_estimate() -> None:
 
 
 def test_an_infinite_budget_tells_everything() -> None:
-    for mechanism in (HighLowSubset(R(5), [1, 2, 4], "inf"), UtilityOptimizedRR(R(5), [1, 2, 4], "inf")):
-        laws = [sampler_law(mechanism, x)[0] for x in range(5)]
-        assert all(list(law.values()) == [1] for law in laws)
-        assert len(set().union(*laws)) == 5
-        assert mechanism.risk(10) == pytest.approx((1 - 1 / 5) / 10)  # that of counting people
-        assert sf.audit(mechanism, sf.HighLow(R(5), [1, 2, 4], "inf")).holds
-        assert not sf.audit(mechanism, sf.HighLow(R(5), [1, 2, 4], 1000)).holds
+    mechanism = HighLowSubset(R(5), [1, 2, 4], "inf")
+    laws = [sampler_law(mechanism, x)[0] for x in range(5)]
+    assert all(list(law.values()) == [1] for law in laws)
+    assert len(set().union(*laws)) == 5
+    assert mechanism.risk(10) == pytest.approx((1 - 1 / 5) / 10)  # that of counting people
+    assert sf.audit(mechanism, sf.HighLow(R(5), [1, 2, 4], "inf")).holds
+    assert not sf.audit(mechanism, sf.HighLow(R(5), [1, 2, 4], 1000)).holds
 
 
 # -- methods -----------------------------------------------------------------------------------------------------
@@ -827,7 +816,7 @@ def test_bad_rows_with_open_values_are_refused_with_their_number() -> None:
     two = BlockMechanism(R(5), [0, 0, 1, 1, 1], [SubsetSelection(R(2), 1, 1), SubsetSelection(R(3), 1, 1)])
     with pytest.raises(InvalidInput, match="row 0 must be"):  # the third bit is beyond a block of two values
         sf.aggregate(two, as_array(two, [0b0_100]))
-    fewer = UtilityOptimizedRR(R(7), [0, 1], 1)
+    fewer = HighLowSubset(R(7), [0, 1], 1, 1)
     with pytest.raises(InvalidInput, match=r"row 1 must be in 0 … 6"):
         sf.aggregate(fewer, np.array([6, 7]))
 
@@ -1011,11 +1000,19 @@ def test_half_of_the_sensitive_values_is_too_many(epsilon: str, factor: float, w
     assert half / best == pytest.approx(factor, rel=within)
 
 
-def test_subsets_of_one_value_are_utility_optimized_responses() -> None:
-    for epsilon in ("0.2", "1", "ln 7"):
-        subset, response = HighLowSubset(R(7), [1, 2, 6], epsilon, 1), UtilityOptimizedRR(R(7), [1, 2, 6], epsilon)
-        assert np.array_equal(subset.matrix(), response.matrix())
-        assert subset.risk(1) == response.risk(1)
+@pytest.mark.parametrize("t", [2, 7, 100])
+def test_subsets_of_one_value_are_the_published_response(t: int) -> None:
+    """Murakami and Kawamoto 2019, definition 5: a sensitive value answers truly with probability t/(s + t - 1)."""
+    matrix = UtilityOptimizedRR(R(5), [1, 2, 4], f"ln {t}").matrix()  # outputs: 1, 2, 4, 0, 3
+    own, other, revealed = t / (t + 2), 1 / (t + 2), (t - 1) / (t + 2)
+    expected = [
+        [other, other, other, revealed, 0],
+        [own, other, other, 0, 0],
+        [other, own, other, 0, 0],
+        [other, other, other, 0, revealed],
+        [other, other, own, 0, 0],
+    ]
+    assert matrix == pytest.approx(np.array(expected), abs=1e-15)
 
 
 def test_one_sensitive_value_is_mangats_method() -> None:
@@ -1043,7 +1040,7 @@ def test_the_whole_domain_sensitive_gives_the_classical_mechanisms(k: int, epsil
         assert sf.audit(high_low, sf.Uniform(R(k), epsilon)).holds
 
 
-@pytest.mark.parametrize("make", [HighLowSubset, HighLowHadamard, HighLowHadamard.published, UtilityOptimizedRR])
+@pytest.mark.parametrize("make", [HighLowSubset, HighLowHadamard, HighLowHadamard.published])
 @pytest.mark.parametrize(
     ("sensitive", "epsilon", "culprit"),
     [
@@ -1201,7 +1198,6 @@ def test_tampered_high_low_specs_are_refused(changes: dict[str, Any], culprit: s
         HighLowSubset(R(5), [0, 1, 3], 1, 2),
         HighLowSubset(R(5), [0, 1, 3], 1, 1),
         HighLowHadamard(R(5), [0, 1, 3], 1),
-        UtilityOptimizedRR(R(5), [0, 1, 3], 1),
     ):
         spec = json.loads(json.dumps(mechanism.spec))
         assert sf.mechanism_from_spec(spec) == mechanism

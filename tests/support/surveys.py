@@ -16,8 +16,7 @@ from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.high_low.cyclic import HighLowCyclic
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
-from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
-from sfumato.mechanisms.high_low.subset import HighLowSubset
+from sfumato.mechanisms.high_low.subset import HighLowSubset, UtilityOptimizedRR
 from sfumato.mechanisms.high_low_mixed.mechanism import HighLowMixedSubsets
 from sfumato.mechanisms.nested_cyclic.mechanism import NestedCyclic
 from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets

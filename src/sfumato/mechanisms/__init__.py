@@ -23,6 +23,7 @@ from sfumato.mechanisms.estimators.base import Estimator as Estimator
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable as NotIdentifiable
 from sfumato.mechanisms.estimators.marginals import MarginalEstimator as MarginalEstimator
 from sfumato.mechanisms.families import *
+from sfumato.mechanisms.high_low import UtilityOptimizedRR as UtilityOptimizedRR
 from sfumato.mechanisms.memoized.instantaneous import InstantaneousResponse as InstantaneousResponse
 from sfumato.mechanisms.registry import mechanism_classes as mechanism_classes, register as register
 from sfumato.mechanisms.reports.base import ReportFormat as ReportFormat
@@ -46,6 +47,7 @@ if not TYPE_CHECKING:  # type checkers re-export the names of a starred import o
         "NotIdentifiable",
         "ReportFormat",
         "ReportGroup",
+        "UtilityOptimizedRR",
         "mechanism_from_spec",
         "register",
         *(kind.__name__ for kind in mechanism_classes().values()),

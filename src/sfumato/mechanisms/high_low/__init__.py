@@ -8,9 +8,8 @@ from functools import partial
 from sfumato.mechanisms.candidates import Candidate, CandidateRequest
 from sfumato.mechanisms.high_low.cyclic import HighLowCyclic
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
-from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
 from sfumato.mechanisms.high_low.sizes import best_high_low_mixture
-from sfumato.mechanisms.high_low.subset import HighLowSubset
+from sfumato.mechanisms.high_low.subset import HighLowSubset, UtilityOptimizedRR
 from sfumato.mechanisms.partitioned.count_law import draw_counts
 from sfumato.mechanisms.partitioned.estimator import partitioned_estimator
 from sfumato.mechanisms.partitioned.report_format import partitioned_format
@@ -46,7 +45,7 @@ def _worst_case_size(policy: HighLow) -> int | None:
 
 
 HIGH_LOW = Family(
-    mechanisms=(HighLowSubset, HighLowHadamard, HighLowCyclic, UtilityOptimizedRR),
+    mechanisms=(HighLowSubset, HighLowHadamard, HighLowCyclic),
     estimator=partitioned_estimator,
     report_format=partitioned_format,
     kernel="sfumato.mechanisms.partitioned.kernel:build",

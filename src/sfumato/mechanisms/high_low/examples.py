@@ -8,8 +8,7 @@ from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.examples import Examples
 from sfumato.mechanisms.high_low.cyclic import HighLowCyclic
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
-from sfumato.mechanisms.high_low.randomized_response import UtilityOptimizedRR
-from sfumato.mechanisms.high_low.subset import HighLowSubset
+from sfumato.mechanisms.high_low.subset import HighLowSubset, UtilityOptimizedRR
 
 __all__ = ["examples"]
 
@@ -20,10 +19,6 @@ _FEARED = ["flu", "hiv", "cancer"]
 def _samplers() -> list[Mechanism]:
     """Return mechanisms for the vectors of words and decisions."""
     return [
-        UtilityOptimizedRR(_SMALL, _FEARED, 1),
-        UtilityOptimizedRR(_LARGE, range(1, 70, 3), "0.5"),
-        UtilityOptimizedRR(_SMALL, _SMALL, "ln 3"),
-        UtilityOptimizedRR(_SMALL, _FEARED, "inf"),
         HighLowHadamard(_SMALL, _FEARED, 1, block_size=4),
         HighLowHadamard(_LARGE, range(1, 70, 3), 3, block_size=8),
         HighLowHadamard.published(_SMALL, ["hiv"], "0.5"),
@@ -33,6 +28,10 @@ def _samplers() -> list[Mechanism]:
         HighLowSubset(_SMALL, ["hiv"], "ln 3"),
         HighLowSubset(_SMALL, _SMALL, 2, 2),
         HighLowSubset(_SMALL, _FEARED, "inf", 2),
+        UtilityOptimizedRR(_SMALL, _FEARED, 1),
+        UtilityOptimizedRR(_LARGE, range(1, 70, 3), "0.5"),
+        UtilityOptimizedRR(_SMALL, _SMALL, "ln 3"),
+        UtilityOptimizedRR(_SMALL, _FEARED, "inf"),
         HighLowCyclic(_SMALL, _FEARED, 1, design=CyclicDesign.singer(2, 1, 3)),
         HighLowCyclic(_LARGE, range(1, 70, 3), 3, design=CyclicDesign.residues(29, 7)),
         HighLowCyclic(_SMALL, _SMALL, "inf", design=CyclicDesign.residues(7, 2, zero=1)),
@@ -44,7 +43,6 @@ def _laws(epsilon: str) -> list[Mechanism]:
     """Return mechanisms over few values at a level ε, for the vectors of exact laws."""
     seven = Domain.range(7)
     return [
-        *(UtilityOptimizedRR(seven, range(count), epsilon) for count in (1, 4, 7)),
         *(HighLowHadamard(seven, range(count), epsilon) for count in (1, 4, 7)),
         *(HighLowSubset(seven, range(count), epsilon) for count in (1, 4, 7)),
         *(HighLowCyclic(seven, range(count), epsilon, design=CyclicDesign.residues(7, 3)) for count in (2, 4, 7)),

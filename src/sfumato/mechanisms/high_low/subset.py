@@ -17,7 +17,7 @@ from sfumato.mechanisms.subset.mechanism import SubsetSelection, scaled_size
 from sfumato.mechanisms.two_level import InclusionMixture
 from sfumato.policy import HighLow
 
-__all__ = ["HighLowSubset", "best_high_low_size"]
+__all__ = ["HighLowSubset", "UtilityOptimizedRR", "best_high_low_size"]
 
 
 class HighLowSubset(HighLowMechanism):
@@ -53,7 +53,7 @@ class HighLowSubset(HighLowMechanism):
     ``docs/proofs/high-low-subset.md``. Special cases:
 
     - one sensitive value: the only subset is the value itself, which is Mangat's method;
-    - d = 1: :class:`UtilityOptimizedRR`;
+    - d = 1: :func:`UtilityOptimizedRR`;
     - all values sensitive: :class:`SubsetSelection`.
 
     Examples
@@ -112,6 +112,46 @@ class HighLowSubset(HighLowMechanism):
     def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> HighLowSubset:
         sensitive, others = cls._read_sensitive(domain, parameters)
         return cls(domain, sensitive, **others)
+
+
+def UtilityOptimizedRR(domain: Domain, sensitive: Iterable[object], epsilon: EpsilonLike) -> HighLowSubset:  # noqa: N802
+    """Return utility-optimized randomized response: :class:`HighLowSubset` with sets of one value.
+
+    Any value is reported as itself with probability γ, and otherwise as a uniformly drawn sensitive value. A harmless
+    value in a report is thus certainly true.
+
+    Parameters
+    ----------
+    domain
+        The values.
+    sensitive
+        The s sensitive values; all others are harmless.
+    epsilon
+        The level ε. A report is at most e^ε times likelier for a sensitive value than for any other value.
+
+    Returns
+    -------
+    HighLowSubset
+        The mechanism with ``size=1``. A report is the index of an output; outputs are the sensitive values, then the
+        harmless ones, each in domain order.
+
+    Notes
+    -----
+    With t = e^ε, γ = (t-1)/(t-1+s). A sensitive value is reported as itself with probability t/(t-1+s) (Murakami and
+    Kawamoto 2019, "Utility-Optimized Local Differential Privacy Mechanisms for Distribution Estimation").
+
+    Examples
+    --------
+    >>> from sfumato import Domain
+    >>> from sfumato.mechanisms import UtilityOptimizedRR
+    >>> illnesses = Domain(["none", "flu", "hiv", "cancer"])
+    >>> mechanism = UtilityOptimizedRR(illnesses, ["hiv", "cancer"], "ln 3")
+    >>> mechanism.matrix()[0].tolist()  # outputs: hiv, cancer, none, flu
+    [0.25, 0.25, 0.5, 0.0]
+    >>> mechanism.matrix()[2].tolist()
+    [0.75, 0.25, 0.0, 0.0]
+    """
+    return HighLowSubset(domain, sensitive, epsilon, 1)
 
 
 def best_high_low_size(sensitive: int, harmless: int, epsilon: Epsilon) -> int:

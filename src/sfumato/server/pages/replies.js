@@ -149,7 +149,6 @@ function nested({ thresholds, sizes, high }, most, blocks, k) {
 const MECHANISMS = {
 	...PARTS,
 	...Object.fromEntries(["table", "binary-optimal", "prior-binary", "prior-symmetric", "secret-randomized-response", "independent-reporting", "conditional-reporting", "conditional-unary"].map((name) => [name, table])),
-	"utility-optimized-rr": highLow("randomized-response"),
 	"high-low-hadamard": highLow("hadamard-response"),
 	"high-low-subset": highLow("subset-selection"),
 	"high-low-cyclic": highLow("cyclic-design"),
