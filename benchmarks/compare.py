@@ -39,7 +39,7 @@ def operations() -> Iterator[tuple[str, Callable[[], object]]]:
         *((uniform, name) for name in ("rr", "unary", "unary-optimized", "subset", "hadamard")),
         *((high_low, name) for name in ("high-low-subset", "high-low-hadamard", "uo-rr")),
         *((blocks, name) for name in ("block-rr", "block-subset", "block-hadamard")),
-        *((two_levels, name) for name in ("nested", "composed")),
+        *((two_levels, name) for name in ("nested-cyclic", "composed")),
         (sf.Metric(domain, np.abs(np.subtract.outer(range(64), range(64))).tolist(), "0.1"), "exponential"),
     ]
     for policy, name in designs:

@@ -826,23 +826,6 @@ const MECHANISMS = {
 			return asNumber(all)
 		})
 	},
-	"nested-subsets": (p, k) => {
-		const { block, places, members, blocks } = blocksOf(p.blocks, k), most = k / blocks
-		if (members.some((values) => values.length !== most)) refuse("blocks", "all have the same size", p.blocks)
-		const { planes, keep, coins } = lanesOf(p, 3), high = number(p.high, blocks - 1, 1)
-		const sizes = each(p.sizes, (size, i) => number(size, most - 1, 1 - i), 2)
-		return withLaw(lawOfNested(levelsOf(keep, high, sizes, most, blocks), high, block, blocks), (x, draws) => {
-			const blockOfX = block[x], isHigh = draws.bernoulli(keep[0], ONE)
-			const forced = draws.bernoulli(keep[isHigh ? 1 : 2], ONE)
-			const report = new Uint8Array(k + blocks), set = report.subarray(k)
-			const groups = /** @type {Group[]} */ ([[set, () => coins[0], () => high, blockOfX, +isHigh]])
-			members.forEach((_, j) => groups.push(
-				[new Uint8Array(most), () => coins[2 - set[j]], () => sizes[1 - set[j]], forced && j === blockOfX ? places[x] : -1]))
-			choose(draws, planes, groups)
-			block.forEach((j, value) => (report[value] = groups[j + 1][0][places[value]]))
-			return asNumber(report)
-		})
-	},
 	"nested-cyclic": (p, k) => {
 		only(p, "blocks epsilon across high sizes patterns seed thresholds")
 		const { block, places, members, blocks } = blocksOf(p.blocks, k), size = most(members.map(({ length }) => length))

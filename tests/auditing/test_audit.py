@@ -23,7 +23,6 @@ from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.high_low.subset import HighLowSubset
 from sfumato.mechanisms.nested_cyclic.mechanism import NestedCyclic
-from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.registry import format_for
 from sfumato.mechanisms.reports.base import ReportFormat
@@ -359,7 +358,6 @@ def _blocks(count: int, size: int, epsilon: Any, across: Any) -> sf.Blocks:
         (sf.Uniform(sf.Domain.range(60), 1), lambda p: SubsetSelection(p.domain, 1)),
         (sf.HighLow(sf.Domain.range(60), range(50), 1), lambda p: HighLowSubset(p.domain, range(50), 1)),
         (_blocks(3, 40, 1, "inf"), lambda p: BlockMechanism.for_policy(p, "subset")),
-        (_blocks(10, 10, 1, 2), NestedSubsets.for_policy),
         (_blocks(10, 10, 1, 2), NestedCyclic.for_policy),
         (_blocks(10, 10, 1, 2), ComposedSubsets.for_policy),
     ],

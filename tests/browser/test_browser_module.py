@@ -353,7 +353,6 @@ def mechanisms() -> list[Mechanism]:
         make.HighLowHadamard(sf.Domain.range(100), range(50), 3),
         make.HighLowCyclic(sf.Domain.range(100), range(1, 100, 2), 2),
         make.UtilityOptimizedRR(sf.Domain([0.5, 1.0, 2.0]), [1.0], "ln 2"),
-        make.NestedSubsets(pairs, "abc" * 6, "0.5", 2),
         make.NestedCyclic(pairs, "abc" * 6, "0.5", 2),
         make.NestedCyclic(sf.Domain.range(1200), [x // 50 for x in range(1200)], 1, 3, max_bits=15),
         make.ComposedSubsets(grid, [x % 6 for x in range(77)], 1, 3),
@@ -481,7 +480,6 @@ def families(epsilon: str) -> dict[str, list[Mechanism]]:
             lambda level: make.BlockMechanism.for_policy(sf.Blocks(seven, "abbccdd", level)),
         ]
         found += [make.MemoizedMechanism(of(epsilon), of(across), lifetime) for of in repeated]
-        found += [make.NestedSubsets(sf.Domain.range(6), "aaabbb", epsilon, across)]
         found += [make.NestedCyclic(seven, labels, epsilon, across, max_bits=7) for labels in ("aaabbbb", "abbccdd")]
         found += [
             make.ComposedSubsets(seven, "abbccdd", epsilon, across, sizes=[s, b]) for s, b in ((2, 2), (5, 1), (6, 3))
@@ -535,7 +533,6 @@ def test_averages_over_a_prior_are_those_of_the_exact_law(shared: Page) -> None:
             if mechanism.name in (
                 "composed-subsets",
                 "high-low-mixed-subsets",
-                "nested-subsets",
                 "product",
                 "sampled-parts",
                 "shifted-waves",

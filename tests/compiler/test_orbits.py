@@ -23,7 +23,7 @@ from sfumato.compiler.solvers.slice import Slice
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
 from sfumato.mechanisms.high_low.subset import HighLowSubset
-from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
+from sfumato.mechanisms.nested_cyclic.sizes import best_nested_sizes, least_nested_risk
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from support.clocks import Clock
 from support.symmetric import blocks_of, classes_of, secret_of
@@ -321,20 +321,22 @@ def test_open_blocks_give_subsets_within_blocks(labels: str, epsilons: list[str]
 def test_ten_thousand_values_at_two_levels() -> None:
     policy = two_levels(100, 100, "1", "3")
     design = found(policy)
-    nested = NestedSubsets.for_policy(policy)
-    assert nested.risk(1) == pytest.approx(design.bound, rel=1e-8)
+    levels = sf.Epsilon(1), sf.Epsilon(3)
+    assert least_nested_risk(100, 100, *levels) == pytest.approx(design.bound, rel=1e-8)
+    high, size, _ = best_nested_sizes(100, 100, *levels)
     (orbit,) = design.orbits
-    assert f"{nested.high} × 100 values: {nested.sizes[0]} at 1, " in orbit.words
+    assert f"{high} × 100 values: {size} at 1, " in orbit.words
     assert ComposedSubsets.for_policy(policy).risk(1) > 3 * design.value
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("factor", "most"), [("1.05", 1.23), ("2", 1.04), ("4", 1.04)])
-def test_nested_subsets_are_near_the_best_where_the_levels_differ(factor: str, most: float) -> None:
+def test_nested_sets_are_near_the_best_where_the_levels_differ(factor: str, most: float) -> None:
     ratios = []
     for blocks, size, epsilon in itertools.product((2, 30), (2, 20), ("0.25", "1", "4")):
-        policy = two_levels(blocks, size, epsilon, str(float(epsilon) * float(factor)))
-        ratios.append(NestedSubsets.for_policy(policy).risk(1) / found(policy).bound)
+        across = str(float(epsilon) * float(factor))
+        nested = least_nested_risk(blocks, size, sf.Epsilon(epsilon), sf.Epsilon(across))
+        ratios.append(nested / found(two_levels(blocks, size, epsilon, across)).bound)
     assert min(ratios) >= 1 - 1e-9
     assert max(ratios) <= most
 

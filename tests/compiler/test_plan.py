@@ -235,7 +235,7 @@ def test_a_policy_is_offered_what_its_structure_allows() -> None:
     assert names(sf.HighLow(DOMAIN, range(40), 1)) == set()  # everything sensitive is Uniform
     assert names(sf.Blocks(DOMAIN, pairs, 1)) == blocks
     assert names(sf.Blocks(DOMAIN, [0] * 40, 1)) == set()
-    assert names(sf.Blocks(DOMAIN, pairs, 1, across=2)) == {"nested", "nested-cyclic", "composed"}
+    assert names(sf.Blocks(DOMAIN, pairs, 1, across=2)) == {"nested-cyclic", "composed"}
     assert names(sf.Blocks(DOMAIN, [0, 0, 0, *pairs[3:]], 1, across=2)) == {"nested-cyclic", "composed"}
     assert names(sf.Metric(DOMAIN, "absolute", 1)) == {"exponential"}
     assert names(sf.Metric(DOMAIN, "discrete", 1)) == set()

@@ -72,7 +72,7 @@ def test_blocks_of_one_size_are_worst_at_equal_shares(count: int, size: int, acr
     assert plan.best.worst == pytest.approx(plan.best.risk, rel=1e-9)
     assert plan.best.bound == bounds.least_worst_risk(policy)
     assert plan.best.ratio is not None
-    assert plan.best.ratio <= NEAR
+    assert plan.best.ratio <= 1.02  # the price of short reports about blocks at two levels
 
 
 def test_one_epsilon_is_worst_at_equal_shares() -> None:

@@ -17,12 +17,12 @@ from sfumato.compiler.predictions import TRUTHS
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
+from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
 from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.high_low.cyclic import HighLowCyclic
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
 from sfumato.mechanisms.high_low.subset import HighLowSubset
-from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.registry import count_law_for
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
@@ -225,11 +225,9 @@ def test_a_billion_people_have_the_predicted_error(mechanism: Mechanism) -> None
 
 
 def test_a_mechanism_without_a_law_of_counts_is_simulated_one_by_one() -> None:
-    nested = NestedSubsets(sf.Domain.range(6), "aaabbb", 1, 2)
-    assert sf.simulate(nested, n=1000).one_by_one
-    with pytest.raises(
-        InvalidInput,
-        match="one_by_one must be True or None, because the distribution of the counts of nested-subsets is not known",
-    ):
-        sf.simulate(nested, n=1000, one_by_one=False)
+    composed = ComposedSubsets(sf.Domain.range(6), "aaabbb", 1, 2)
+    assert sf.simulate(composed, n=1000).one_by_one
+    message = "True or None, because the distribution of the counts of composed-subsets is not known"
+    with pytest.raises(InvalidInput, match=message):
+        sf.simulate(composed, n=1000, one_by_one=False)
     assert sf.simulate(RandomizedResponse(DOMAIN, 1), n=1000, one_by_one=False).how.startswith("the counts were drawn")

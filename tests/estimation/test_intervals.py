@@ -72,7 +72,7 @@ def test_intervals_of_every_family_hold_the_truth(name: str, request: pytest.Fix
     With --soak 20,000 collections per setting, which must themselves have a coverage of at least 0.91.
     """
     soak = request.config.getoption("--soak")
-    repetitions = 20_000 if soak else 120 if name == "nested" else 300  # its limits take longest to compute
+    repetitions = 20_000 if soak else 300
     few = list(zip((SETTINGS[0], SETTINGS[-1]), SHAPES, strict=True))
     binomial = FAMILIES[name](1).estimator.score_values()[0].shape[1] == 2  # these take no time
     for (epsilon, n), shape in itertools.product(SETTINGS, SHAPES) if soak and binomial else few:

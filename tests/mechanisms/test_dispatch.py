@@ -241,4 +241,4 @@ def test_every_class_with_a_name_is_registered() -> None:
 def test_a_second_list_is_found() -> None:
     line = "from sfumato.mechanisms import SubsetSelection, UnaryEncoding, BlockMechanism, RandomizedResponse\n"
     assert len(mentioned(ast.parse(line))) < MOST
-    assert len(mentioned(ast.parse(f"{line}NAMES = ['nested-subsets']"))) == MOST
+    assert len(mentioned(ast.parse(f"{line}NAMES = ['nested-cyclic']"))) == MOST

@@ -29,7 +29,6 @@ from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
 from sfumato.mechanisms.high_low.subset import HighLowSubset, UtilityOptimizedRR
 from sfumato.mechanisms.high_low_mixed.mechanism import HighLowMixedSubsets
 from sfumato.mechanisms.nested_cyclic.mechanism import NestedCyclic
-from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
 from sfumato.mechanisms.product.mechanism import ProductMechanism
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.secret.randomized_response import SecretRandomizedResponse
@@ -101,13 +100,6 @@ def partitions(draw: st.DrawFn) -> Mechanism:
 
 
 @st.composite
-def nested(draw: st.DrawFn) -> Mechanism:
-    blocks, size = draw(st.sampled_from([(2, 2), (2, 3), (3, 2)]))
-    epsilon = draw(FINITE)
-    return NestedSubsets(R(blocks * size), [x % blocks for x in range(blocks * size)], epsilon, "4")
-
-
-@st.composite
 def nested_cyclic(draw: st.DrawFn) -> Mechanism:
     blocks = draw(st.sampled_from(["aabb", "aaabbb", "abcabc", "aab", "abbbcc"]))
     return NestedCyclic(R(len(blocks)), blocks, draw(FINITE), "4", max_bits=draw(st.integers(6, 8)))
@@ -161,7 +153,6 @@ FAMILIES: dict[str, st.SearchStrategy[Mechanism]] = {
     "high-low hadamard": high_lows(HighLowHadamard),
     "utility-optimized response": high_lows(UtilityOptimizedRR),
     "blocks": partitions(),
-    "nested subsets": nested(),
     "nested cyclic": nested_cyclic(),
     "composed subsets": composed(),
     "table": tables(),
@@ -235,7 +226,6 @@ LARGE: dict[str, Callable[[], Mechanism]] = {
     "high-low mixed": lambda: HighLowMixedSubsets(R(MANY), range(20), 1, (5, 6), weight=2**63, share="1/2"),
     "high-low hadamard": lambda: HighLowHadamard(R(MANY), range(MANY // 3), 1),
     "blocks": lambda: BlockMechanism.for_policy(sf.Blocks(R(MANY), [x % 1000 for x in range(MANY)], 1)),
-    "nested subsets": lambda: NestedSubsets(R(MANY), [x % 100 for x in range(MANY)], 1, 3),
     "nested cyclic": lambda: NestedCyclic(R(MANY), [x % 100 for x in range(MANY)], 1, 3, max_bits=19),
     "composed subsets": lambda: ComposedSubsets(R(MANY), [x % 100 for x in range(MANY)], 1, 3),
     "product": lambda: ProductMechanism(R(MANY), [RandomizedResponse(R(size), 1) for size in (400, 250)]),

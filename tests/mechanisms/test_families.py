@@ -98,7 +98,7 @@ def test_short_names_are_in_the_order_of_comparison() -> None:
         (sf.HighLow(five, [0], 1), ["high-low-subset", "high-low-hadamard", "uo-rr"]),
         (sf.Blocks(five, "aabbb", 1), ["block", "block-rr", "block-subset", "block-hadamard", "block-cyclic"]),
         (sf.Blocks(five, "aabbb", 1, 2), ["nested-cyclic", "composed"]),
-        (sf.Blocks(sf.Domain.range(4), "aabb", 1, 2), ["nested", "nested-cyclic", "composed"]),
+        (sf.Blocks(sf.Domain.range(4), "aabb", 1, 2), ["nested-cyclic", "composed"]),
         (sf.Metric(five, "absolute", 1), ["exponential"]),
         (sf.Prior(two, ["1/3", "2/3"], 1), ["prior-binary", "prior-symmetric"]),
         (sf.Prior(two, ["1/3", "2/3"], 1, "lower"), ["prior-binary"]),

@@ -53,7 +53,6 @@ def small_mechanisms(epsilon: Any) -> Iterator[Mechanism]:
     if not infinite:
         across = f"{epsilon}+1" if isinstance(epsilon, str) else epsilon + 1
         for labels in ([0, 0, 1, 1], [0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 2, 2]):
-            yield make.NestedSubsets(sf.Domain.range(len(labels)), labels, epsilon, across)
             yield make.NestedCyclic(sf.Domain.range(len(labels)), labels, epsilon, across, max_bits=6)
         for labels in ([0, 1, 1], [0, 0, 0, 1, 2], [0, 0, 1, 1, 2]):
             domain = sf.Domain.range(len(labels))
@@ -82,17 +81,14 @@ def test_closed_forms_hold_for_thresholds_that_no_policy_gave() -> None:
         k = generator.randrange(2, 6)
         domain = sf.Domain.range(k)
         own, other = sorted((threshold(), threshold()), reverse=True)
-        thresholds = [threshold(), threshold(), threshold()]
+        thresholds = [threshold(), threshold()]
         found = [
             make.RandomizedResponse(domain, 1, threshold=threshold()),
             make.HadamardResponse(domain, 1, threshold=threshold()),
             make.SubsetSelection(domain, 1, threshold=threshold()),
             make.UnaryEncoding(domain, 1, own=own, other=other),
             make.HighLowSubset(domain, [0], 1, threshold=threshold()),
-            make.NestedSubsets(
-                sf.Domain.range(4), "aabb", 1, 2, high=1, sizes=[1, generator.randrange(2)], thresholds=thresholds
-            ),
-            make.ComposedSubsets(sf.Domain.range(4), "aaab", 1, 2, thresholds=thresholds[:2]),
+            make.ComposedSubsets(sf.Domain.range(4), "aaab", 1, 2, thresholds=thresholds),
         ]
         for mechanism in found:
             assert mechanism.guess_probability() == enumerated(mechanism), mechanism

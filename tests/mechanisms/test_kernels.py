@@ -41,7 +41,6 @@ from sfumato.mechanisms.mean.geometric import TruncatedGeometric
 from sfumato.mechanisms.mean.one_bit import OneBit
 from sfumato.mechanisms.mean.shifted_bins import ShiftedBins
 from sfumato.mechanisms.nested_cyclic.mechanism import NestedCyclic
-from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
 from sfumato.mechanisms.prior.binary import PriorBinary
 from sfumato.mechanisms.prior.symmetric import PriorSymmetric
 from sfumato.mechanisms.product.mechanism import ProductMechanism
@@ -313,26 +312,6 @@ EDGES: dict[str, Callable[[], Mechanism]] = {
     "subset all but one": lambda: SubsetSelection(numbered(70), 1, 69),
     "subset never": lambda: SubsetSelection(numbered(9), 0, 3, threshold=0),
     "subset always": lambda: SubsetSelection(numbered(9), 1, 3, threshold=ONE),
-    "nested 2x2": lambda: NestedSubsets(numbered(4), "abba", 1, 3),
-    "nested 3x2": lambda: NestedSubsets(numbered(6), "abcabc", 1, 2, high=2, sizes=[1, 1]),
-    "nested 32x2": lambda: NestedSubsets(numbered(64), np.arange(64) % 32, 1, 3),
-    "nested 3x61": lambda: NestedSubsets(numbered(183), np.arange(183) % 3, "0.5", 1),
-    "nested 64x2": lambda: NestedSubsets(numbered(128), np.arange(128) // 2, 1, "1.5", high=20, sizes=[1, 1]),
-    "nested 70x3": lambda: NestedSubsets(numbered(210), np.arange(210) % 70, 1, 3, high=66, sizes=[1, 2]),
-    "nested 2x130": lambda: NestedSubsets(numbered(260), np.arange(260) // 130, 1, 3, high=1, sizes=[129, 1]),
-    "nested no coins": lambda: NestedSubsets(
-        numbered(60), np.arange(60) % 6, 1, 3, high=3, sizes=[4, 2], coins=[0, 0, 0], planes=1
-    ),
-    "nested all coins": lambda: NestedSubsets(
-        numbered(60), np.arange(60) % 6, 1, 3, high=3, sizes=[4, 0], coins=[2, 2, 2], planes=1
-    ),
-    "nested 8 planes": lambda: NestedSubsets(
-        numbered(60), np.arange(60) % 6, 1, 3, high=3, sizes=[4, 2], coins=[99, 200, 3], planes=8
-    ),
-    "nested never": lambda: NestedSubsets(numbered(9), "abcabcabc", 1, 2, high=1, sizes=[1, 1], thresholds=[0, 0, 0]),
-    "nested always": lambda: NestedSubsets(
-        numbered(9), "abcabcabc", 1, 2, high=1, sizes=[1, 1], thresholds=[ONE, ONE, ONE]
-    ),
     "composed 6+3": lambda: ComposedSubsets(numbered(6), "abcabc", 1, 3),
     "composed 62+2": lambda: ComposedSubsets(numbered(62), np.arange(62) % 2, 1, 3),
     "composed 64+3": lambda: ComposedSubsets(numbered(64), np.arange(64) ** 2 % 3, 1, 3),
@@ -521,7 +500,6 @@ KINDS = (
     HighLowHadamard,
     HighLowSubset,
     NestedCyclic,
-    NestedSubsets,
     OneBit,
     RandomizedResponse,
     ShiftedBins,
@@ -606,21 +584,15 @@ def mechanisms(draw: st.DrawFn) -> Mechanism:
             patterns=draw(st.integers(1, 9)),
             seed=draw(st.integers(0, 2**32 - 1)),
         )
-    if kind in (NestedSubsets, ComposedSubsets):
+    if kind is ComposedSubsets:
         blocks, block_size = draw(st.integers(2, 12)), draw(st.integers(2, 11))
         label = draw(st.permutations([j for j in range(blocks) for _ in range(block_size)]))
         planes = draw(st.sampled_from([1, 2, 8]))
-        coins = [draw(st.integers(0, 2**planes)) for _ in range(3)]
-        chances = [draw(thresholds) for _ in range(3)]
-        high = draw(st.integers(1, blocks - 1))
-        if kind is ComposedSubsets:
-            sizes = [draw(st.integers(1, blocks * block_size - 1)), high]
-            return ComposedSubsets(
-                numbered(len(label)), label, 1, 2, sizes=sizes, thresholds=chances[:2], coins=coins[:2], planes=planes
-            )
-        sizes = [draw(st.integers(1, block_size - 1)), draw(st.integers(0, block_size - 1))]
-        return NestedSubsets(
-            numbered(len(label)), label, 1, 2, high=high, sizes=sizes, thresholds=chances, coins=coins, planes=planes
+        coins = [draw(st.integers(0, 2**planes)) for _ in range(2)]
+        chances = [draw(thresholds) for _ in range(2)]
+        sizes = [draw(st.integers(1, blocks * block_size - 1)), draw(st.integers(1, blocks - 1))]
+        return ComposedSubsets(
+            numbered(len(label)), label, 1, 2, sizes=sizes, thresholds=chances, coins=coins, planes=planes
         )
     if kind is SubsetSelection:
         planes = draw(st.sampled_from([1, 2, 8]))  # each number of planes is compiled on its own
@@ -660,7 +632,6 @@ MANY: dict[str, Callable[[], Mechanism]] = {
     "high-low subset": lambda: HighLowSubset(numbered(20), range(12), 1, 4),
     "blocks": lambda: parts(*(RandomizedResponse(numbered(k), 2) for k in (1, 10, 100))),
     "blocks, mixed": lambda: parts(SubsetSelection(numbered(9), 1, 3), HadamardResponse(numbered(90), 1)),
-    "nested": lambda: NestedSubsets(numbered(20), np.arange(20) % 4, 1, 3),
     "nested cyclic": lambda: NestedCyclic(numbered(1200), np.arange(1200) // 50, 1, 2, max_bits=18),
     "composed": lambda: ComposedSubsets(numbered(10), np.arange(10) % 4, 1, 3),
     "waves": lambda: Waves(numbered(1000), 2),

@@ -1,4 +1,4 @@
-"""Blocks at two levels: nested and composed subsets, their laws, estimates, counts and promises."""
+"""Blocks at two levels: composed subsets, their law, estimates, counts and promises; the best sizes of nested sets."""
 
 from __future__ import annotations
 
@@ -22,10 +22,15 @@ from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.blocks.nested import NestedMechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
-from sfumato.mechanisms.draws import Draws
-from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets, _descend, _least, _risk, best_nested_sizes
+from sfumato.mechanisms.nested_cyclic.sizes import (
+    _descend,
+    _least,
+    _risk,
+    best_nested_sizes,
+    least_nested_risk,
+    nested_thresholds,
+)
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
-from sfumato.mechanisms.two_level import ONE
 from sfumato.testing import MechanismContract
 from support.policies import policies_over_blocks
 
@@ -58,24 +63,6 @@ class NestedContract(MechanismContract):
         return sf.Blocks(domain, labels(domain), epsilon, across(epsilon))
 
 
-class TestNestedSubsets(NestedContract):
-    def make(self, domain: sf.Domain, epsilon: Epsilon) -> Mechanism:
-        return NestedSubsets(domain, labels(domain), epsilon, across(epsilon))
-
-
-class TestNestedSubsetsOfLargeBlocks(TestNestedSubsets):
-    """Two blocks of three, with sets in low blocks too."""
-
-    cases = 8
-    sizes = (6,)
-
-    def policy(self, domain: sf.Domain, epsilon: Epsilon) -> sf.Policy:
-        return sf.Blocks(domain, "aababb", epsilon, across(epsilon))
-
-    def make(self, domain: sf.Domain, epsilon: Epsilon) -> Mechanism:
-        return NestedSubsets(domain, "aababb", epsilon, across(epsilon), high=1, sizes=[1, 2])
-
-
 class TestComposedSubsets(NestedContract):
     sizes = (4,)
 
@@ -96,16 +83,6 @@ class TestComposedSubsetsOfUnequalBlocks(NestedContract):
 # -- estimates, by enumeration -----------------------------------------------------------------------------------
 
 MECHANISMS: dict[str, NestedMechanism] = {
-    "nested 2x2": NestedSubsets(R(4), "abba", 1, 3),
-    "nested 2x2, both sets": NestedSubsets(R(4), "abab", "0.1", "0.2", high=1, sizes=[1, 1]),
-    "nested 2x3": NestedSubsets(R(6), "aababb", 1, 2, high=1, sizes=[2, 1]),
-    "nested 2x4": NestedSubsets(R(8), "aabababb", 1, 2, high=1, sizes=[2, 3]),
-    "nested 3x2": NestedSubsets(R(6), "abccba", 2, "2.1", high=2, sizes=[1, 1]),
-    "nested 3x3": NestedSubsets(R(9), "abcabcabc", "ln 2", "ln 6", high=1, sizes=[2, 0]),
-    "nested 4x2": NestedSubsets(R(8), "abcdabcd", 1, 4, high=2, sizes=[1, 1]),
-    "nested, coarse": NestedSubsets(
-        R(6), "aaabbb", 1, 2, high=1, sizes=[1, 2], thresholds=[3 * 2**62, ONE // 3, ONE // 9]
-    ),
     "composed 2x2": ComposedSubsets(R(4), "abba", 1, 3),
     "composed 3x2": ComposedSubsets(R(6), "abccba", 1, 2, sizes=[3, 2]),
     "composed unequal": ComposedSubsets(R(6), "abaaac", "0.5", 2),
@@ -186,16 +163,7 @@ def test_reach_is_the_least_and_greatest_of_all_reports(mechanism: NestedMechani
     assert high == pytest.approx(whole.decoded.max(axis=0), rel=1e-11)
 
 
-@pytest.mark.parametrize("name", sorted(name for name in MECHANISMS if name.startswith("nested")))
-def test_no_unbiased_estimate_from_nested_reports_is_better_at_the_uniform_distribution(name: str) -> None:
-    law = enumeration(MECHANISMS[name]).law
-    size = len(law)
-    # The bound for every linear unbiased estimate: tr (Σ_y Q_y Q_y'/law_y)⁻¹ - 1/k.
-    fisher = (law / law.mean(axis=0)) @ law.T
-    assert MECHANISMS[name].risk(1) == pytest.approx(np.trace(np.linalg.inv(fisher)) - 1 / size, rel=1e-9)
-
-
-@pytest.mark.parametrize("name", sorted(name for name in MECHANISMS if name.startswith("composed")))
+@pytest.mark.parametrize("name", MECHANISMS)
 def test_the_correction_is_the_best_of_its_kind_at_the_uniform_distribution(name: str) -> None:
     mechanism = MECHANISMS[name]
     assert isinstance(mechanism, ComposedSubsets)
@@ -213,7 +181,7 @@ def test_the_correction_is_the_best_of_its_kind_at_the_uniform_distribution(name
 
 
 def test_maximum_likelihood_is_refused_with_words() -> None:
-    mechanism = MECHANISMS["nested 2x2"]
+    mechanism = MECHANISMS["composed 2x2"]
     counted = sf.aggregate(mechanism, sf.privatize(mechanism, np.zeros(5, np.int64)))
     with pytest.raises(InvalidInput, match="mle"):
         sf.estimate(mechanism, counted, "mle")
@@ -225,29 +193,28 @@ def test_maximum_likelihood_is_refused_with_words() -> None:
 
 @pytest.mark.parametrize("shape", [(2, 2), (3, 2), (2, 5), (10, 10), (5, 20), (20, 5)])
 @pytest.mark.parametrize("levels", [("1", "3"), ("0.5", "1"), ("0.5", "4"), ("2", "8"), ("0.1", "0.2"), ("4", "8")])
-def test_nested_subsets_beat_the_others(shape: tuple[int, int], levels: tuple[str, str]) -> None:
+def test_nested_sets_beat_the_others(shape: tuple[int, int], levels: tuple[str, str]) -> None:
     domain, blocks = R(shape[0] * shape[1]), np.repeat(np.arange(shape[0]), shape[1])
-    nested, composed = NestedSubsets(domain, blocks, *levels), ComposedSubsets(domain, blocks, *levels)
-    plain = SubsetSelection(domain, levels[0])
-    assert nested.risk(1) < composed.risk(1) < plain.risk(1)
-    assert nested.risk(1) > SubsetSelection(domain, levels[1]).risk(1)  # which promises less
+    nested = least_nested_risk(*shape, *map(Epsilon, levels))
+    composed, plain = ComposedSubsets(domain, blocks, *levels), SubsetSelection(domain, levels[0])
+    assert nested < composed.risk(1) < plain.risk(1)
+    assert nested > SubsetSelection(domain, levels[1]).risk(1)  # which promises less
 
 
 @pytest.mark.slow
 def test_ten_thousand_values() -> None:
     domain, blocks = R(10_000), np.arange(10_000) // 100
-    nested, plain = NestedSubsets(domain, blocks, 1, 3), SubsetSelection(domain, 1)
-    assert nested.risk(1) < plain.risk(1) / 3
+    assert least_nested_risk(100, 100, Epsilon(1), Epsilon(3)) < SubsetSelection(domain, 1).risk(1) / 3
     policy = sf.Blocks(domain, blocks, 1, 3)
-    for mechanism in (nested, ComposedSubsets.for_policy(policy)):
-        certificate = sf.audit(mechanism, policy)
-        assert certificate.holds
-        assert -1e-15 < certificate.worst.excess <= 0
-        assert not sf.audit(mechanism, sf.Blocks(domain, blocks, 1, "2.99999999")).holds
-        assert not sf.audit(mechanism, sf.Blocks(domain, blocks, "0.99999999", 3)).holds
-        assert sf.audit(mechanism, sf.Uniform(domain, 3)).holds
-        with pytest.raises(LimitExceeded, match="too many outputs"):
-            sf.audit(mechanism, sf.Prior(domain, [Fraction(1, 10_000)] * 10_000, 3))
+    mechanism = ComposedSubsets.for_policy(policy)
+    certificate = sf.audit(mechanism, policy)
+    assert certificate.holds
+    assert -1e-15 < certificate.worst.excess <= 0
+    assert not sf.audit(mechanism, sf.Blocks(domain, blocks, 1, "2.99999999")).holds
+    assert not sf.audit(mechanism, sf.Blocks(domain, blocks, "0.99999999", 3)).holds
+    assert sf.audit(mechanism, sf.Uniform(domain, 3)).holds
+    with pytest.raises(LimitExceeded, match="too many outputs"):
+        sf.audit(mechanism, sf.Prior(domain, [Fraction(1, 10_000)] * 10_000, 3))
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (2, 9), (9, 2), (7, 7), (30, 10), (10, 30), (40, 40)])
@@ -292,50 +259,21 @@ def test_likelihoods_are_the_probabilities_up_to_a_factor(mechanism: NestedMecha
         assert len(factors) == 1
 
 
-class Leaky(NestedSubsets):
-    """Mends no set of blocks that the own block is in."""
-
-    def step(self, state: Any, draws: Draws) -> Any:
-        if len(state) == 5 and state[3] == self.layout.lanes and state[4] >> int(self.block_of[state[0]]) & 1:
-            return *state[:3], state[3] + 1, state[4]
-        return super().step(state, draws)
-
-
-def test_the_audit_reads_the_sampler_that_runs() -> None:
-    policy = sf.Blocks(R(4), "abba", 1, 3)
-    assert sf.audit(NestedSubsets.for_policy(policy), policy).holds
-    assert not sf.audit(Leaky.for_policy(policy), policy).holds
-
-
-@pytest.mark.parametrize(
-    "thresholds",
-    [[ONE - 1, 2**62, 2**62], [2**62, ONE - 1, 2**62], [2**62, 2**62, ONE - 1]],
-    ids=["own", "high", "low"],
-)
-def test_thresholds_that_are_too_large_fail_the_audit(thresholds: list[int]) -> None:
-    policy = sf.Blocks(R(4), "abba", 1, 3)
-    mechanism = NestedSubsets(R(4), "abba", 1, 3, high=1, sizes=[1, 1], thresholds=thresholds)
-    assert not sf.audit(mechanism, policy).holds
-    large = NestedSubsets(R(900), np.arange(900) % 30, 1, 3, high=9, sizes=[3, 4], thresholds=thresholds)
-    assert not sf.audit(large, sf.Blocks(R(900), np.arange(900) % 30, 1, 3)).holds
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "levels", [("0.001", "0.0011"), ("1e-9", "2e-9"), ("20", "50"), ("50", "51"), ("800", "900"), ("0", "1")]
 )
 def test_far_levels_keep_the_promise(levels: tuple[str, str]) -> None:
     policy = sf.Blocks(R(6), "aababb", *levels)
-    for mechanism in (NestedSubsets.for_policy(policy), ComposedSubsets.for_policy(policy)):
-        assert sf.audit(mechanism, policy).holds
-        law, _ = sampler_law(mechanism, 5)
-        assert sum(law.values()) == 1
+    mechanism = ComposedSubsets.for_policy(policy)
+    assert sf.audit(mechanism, policy).holds
+    law, _ = sampler_law(mechanism, 5)
+    assert sum(law.values()) == 1
 
 
 # -- refusals ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [NestedSubsets, ComposedSubsets])
 @pytest.mark.parametrize(
     ("blocks", "levels", "words"),
     [
@@ -347,27 +285,9 @@ def test_far_levels_keep_the_promise(levels: tuple[str, str]) -> None:
         ("aab", (1, 2), "4 block labels, one per value"),
     ],
 )
-def test_what_is_another_policy_is_refused(kind: Any, blocks: str, levels: Any, words: str) -> None:
+def test_what_is_another_policy_is_refused(blocks: str, levels: Any, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
-        kind(R(4), blocks, *levels)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "words"),
-    [
-        ({"high": 1}, "be given together"),
-        ({"high": 2, "sizes": [1, 1]}, "high must be an integer in"),
-        ({"high": 1, "sizes": [2, 1]}, r"sizes \(in a high block\)"),
-        ({"high": 1, "sizes": [0, 1]}, r"sizes \(in a high block\)"),
-        ({"high": 1, "sizes": [1]}, "sizes must be 2 integers"),
-        ({"thresholds": [0, 0]}, "thresholds must be 3 integers"),
-        ({"coins": [0, 0, 300]}, "coins"),
-        ({"planes": 9}, "planes"),
-    ],
-)
-def test_wrong_parameters_of_nested_subsets_are_refused(parameters: dict[str, Any], words: str) -> None:
-    with pytest.raises(InvalidInput, match=words):
-        NestedSubsets(R(4), "aabb", 1, 2, **parameters)
+        ComposedSubsets(R(4), blocks, *levels)
 
 
 def test_wrong_parameters_of_composed_subsets_are_refused() -> None:
@@ -386,36 +306,28 @@ def test_composed_subsets_are_offered_for_as_many_blocks_as_they_take(blocks: in
     assert all(len(candidate.build().domain) == blocks + 1 for candidate in found.values())
 
 
-def test_unequal_blocks_are_refused_by_nested_subsets_only() -> None:
-    with pytest.raises(InvalidInput, match="have the same size"):
-        NestedSubsets(R(5), "aabbb", 1, 2)
-    assert ComposedSubsets(R(5), "aabbb", 1, 2).risk(1) > 0
-
-
 def test_levels_too_close_for_64_bits_are_refused_or_kept() -> None:
     tiny = (str(Fraction(1, 10**30)), str(Fraction(2, 10**30)))
     for blocks, levels in (("abba", ("1", f"1+{Fraction(1, 10**30)}")), ("abba", tiny)):
         policy = sf.Blocks(R(4), blocks, *levels)
-        assert sf.audit(NestedSubsets.for_policy(policy), policy).holds
         assert sf.audit(ComposedSubsets.for_policy(policy), policy).holds
     with pytest.raises(InvalidInput, match="by more than 1e-15"):  # a third is no multiple of 2^-64
-        NestedSubsets(R(6), "abcabc", *tiny, high=1, sizes=[1, 1])
+        nested_thresholds("NestedCyclic", Epsilon(tiny[0]), Epsilon(tiny[1]), 3, 2, 1, [1, 1])
 
 
 def test_a_mechanism_that_tells_nothing_has_no_estimate() -> None:
-    for mechanism in (NestedSubsets(R(4), "abba", 0, 2), ComposedSubsets(R(4), "abba", 0, 2)):
-        assert mechanism.risk(1) == math.inf
-        with pytest.raises(InvalidInput, match="distinguish all values in its reports"):
-            _ = mechanism.estimator
+    mechanism = ComposedSubsets(R(4), "abba", 0, 2)
+    assert mechanism.risk(1) == least_nested_risk(2, 2, Epsilon(0), Epsilon(2)) == math.inf
+    with pytest.raises(InvalidInput, match="distinguish all values in its reports"):
+        _ = mechanism.estimator
 
 
 @pytest.mark.slow
 def test_the_least_level_of_a_policy_is_kept_in_all_blocks() -> None:
     policy = sf.Blocks(R(6), "aabbcc", ["0.5", 1, 2], 3)
-    for kind in (NestedSubsets, ComposedSubsets):
-        mechanism: NestedMechanism = kind.for_policy(policy)
-        assert mechanism.epsilon == Epsilon("0.5")
-        assert sf.audit(mechanism, policy).holds
+    mechanism = ComposedSubsets.for_policy(policy)
+    assert mechanism.epsilon == Epsilon("0.5")
+    assert sf.audit(mechanism, policy).holds
 
 
 # -- reports and counts ----------------------------------------------------------------------------------------------
@@ -427,20 +339,7 @@ def rows_of(mechanism: NestedMechanism, count: int, seed: int) -> npt.NDArray[np
     return rows
 
 
-@pytest.mark.slow
-def test_counts_are_those_of_single_reports_added_up() -> None:
-    mechanism = NestedSubsets(R(60), np.arange(60) % 5, 1, 2, high=2, sizes=[5, 3])
-    rows = rows_of(mechanism, 600, 1)
-    bits = np.unpackbits(rows, axis=1, count=65, bitorder="little").astype(np.int64)
-    high = bits[:, 60:][:, mechanism.block_of]
-    expected = [(bits[:, :60] * high).sum(axis=0), (bits[:, :60] * (1 - high)).sum(axis=0), bits[:, 60:].sum(axis=0)]
-    counted = sf.aggregate(mechanism, rows)
-    assert counted.counts.tolist() == np.concatenate(expected).tolist()
-    parts = [sf.aggregate(mechanism, piece) for piece in np.array_split(rows, 3)]
-    assert parts[0].merge(parts[1]).merge(parts[2]) == counted
-
-
-@pytest.mark.parametrize("name", ["nested 3x2", "nested 3x3", "composed unequal"])
+@pytest.mark.parametrize("name", ["composed 2x2", "composed unequal"])
 def test_what_is_no_report_is_refused_with_its_row(name: str) -> None:
     mechanism = MECHANISMS[name]
     valid = {mechanism.report_format.encode(y) for y in mechanism.reports()}
@@ -454,7 +353,7 @@ def test_what_is_no_report_is_refused_with_its_row(name: str) -> None:
                 sf.aggregate(mechanism, np.stack([good, good, row]))
 
 
-@pytest.mark.parametrize("name", ["nested 3x2", "nested 3x3", "composed unequal"])
+@pytest.mark.parametrize("name", ["composed 2x2", "composed unequal"])
 def test_counts_that_no_reports_can_have_are_refused(name: str) -> None:
     mechanism = MECHANISMS[name]
     counted = sf.aggregate(mechanism, rows_of(mechanism, 50, 2))
@@ -471,10 +370,9 @@ def test_estimates_find_the_truth() -> None:
     p = np.random.default_rng(1).dirichlet(np.ones(40))
     values = np.random.default_rng(2).choice(40, 100_000, p=p)
     truth = np.bincount(values, minlength=40) / len(values)
-    for kind in (NestedSubsets, ComposedSubsets):
-        mechanism = kind(R(40), np.arange(40) % 8, 1, 3)
-        reports = sf.privatize(mechanism, values, sf.InsecureSeeded(3))
-        estimate = sf.estimate(mechanism, sf.aggregate(mechanism, reports))
-        # Forty values beyond six standard errors (less the part of sampling): below 1e-7 by the normal law.
-        assert np.abs(estimate.frequencies - truth).max() < 6 * estimate.standard_errors.max()
-        assert estimate.frequencies.sum() == pytest.approx(1)
+    mechanism = ComposedSubsets(R(40), np.arange(40) % 8, 1, 3)
+    reports = sf.privatize(mechanism, values, sf.InsecureSeeded(3))
+    estimate = sf.estimate(mechanism, sf.aggregate(mechanism, reports))
+    # Forty values beyond six standard errors (less the part of sampling): below 1e-7 by the normal law.
+    assert np.abs(estimate.frequencies - truth).max() < 6 * estimate.standard_errors.max()
+    assert estimate.frequencies.sum() == pytest.approx(1)

@@ -26,7 +26,7 @@ from sfumato.mechanisms.estimators.base import HistogramEstimator
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
 from sfumato.mechanisms.nested_cyclic.mechanism import NestedCyclic
 from sfumato.mechanisms.nested_cyclic.patterns import HIGH_IN, HIGH_OUT, LOW_IN, Patterns
-from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
+from sfumato.mechanisms.nested_cyclic.sizes import least_nested_risk
 from sfumato.mechanisms.split_mix import split_mix_keys
 from sfumato.testing import MechanismContract
 from support.policies import policies_over_blocks
@@ -236,7 +236,7 @@ def test_short_reports_are_within_five_percent_of_the_bound(shape: tuple[int, in
 
 def test_the_price_of_m_patterns_is_about_one_part_in_m() -> None:
     arguments = (R(400), np.arange(400) % 20, "1", "2")
-    least = NestedSubsets(*arguments).risk(1)
+    least = least_nested_risk(20, 20, sf.Epsilon(1), sf.Epsilon(2))
     for patterns in (10, 40, 160):
         excess = NestedCyclic(*arguments, patterns=patterns).risk(1) / least - 1
         assert 0.7 / patterns < excess < 1.3 / patterns

@@ -19,7 +19,6 @@ from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
 from sfumato.mechanisms.high_low.subset import HighLowSubset, UtilityOptimizedRR
 from sfumato.mechanisms.high_low_mixed.mechanism import HighLowMixedSubsets
 from sfumato.mechanisms.nested_cyclic.mechanism import NestedCyclic
-from sfumato.mechanisms.nested_subsets.mechanism import NestedSubsets
 from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.registry import count_law_for
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
@@ -59,7 +58,6 @@ FAMILIES: dict[str, Callable[[int], Mechanism]] = {
     "blocks, subset": lambda epsilon: BlockMechanism.for_policy(sf.Blocks(D, "aabbb", epsilon), "subset"),
     "blocks, hadamard": lambda epsilon: BlockMechanism.for_policy(sf.Blocks(D, "aabbb", epsilon), "hadamard"),
     "blocks, cyclic": lambda epsilon: BlockMechanism.for_policy(sf.Blocks(D, "aabbb", epsilon), "cyclic"),
-    "nested": lambda epsilon: NestedSubsets.for_policy(sf.Blocks(sf.Domain.range(6), "aaabbb", epsilon, 2 * epsilon)),
     "nested cyclic": lambda epsilon: NestedCyclic.for_policy(sf.Blocks(D, "aabbb", epsilon, 2 * epsilon), max_bits=6),
     "waves": lambda epsilon: Waves(D, epsilon, modulus=8, waves=[(1, 1, 3, 2), (2, 2, 3, 1), (1, 4, 2, 1)]),
     "composed": lambda epsilon: ComposedSubsets.for_policy(sf.Blocks(D, "aabbb", epsilon, 2 * epsilon)),

@@ -7,7 +7,7 @@ import { changed, close, distribution, folder, fraction, isSmall, logarithm, pub
 const LAWS = folder("laws/")
 const EPSILONS = ["0", "0.1", "0.5", "1", "2", "5", "10", "20", "inf"]
 /** Mechanisms whose closed forms exist only for finite epsilon; and mechanisms for confidence sets, which also need a positive one. */
-const FINITE = ["composed-subsets", "nested-cyclic", "nested-subsets"], POSITIVE = ["conditional-reporting", "conditional-unary", "independent-reporting"]
+const FINITE = ["composed-subsets", "nested-cyclic"], POSITIVE = ["conditional-reporting", "conditional-unary", "independent-reporting"]
 const places = (size) => Array.from({ length: size }, (_, x) => x)
 
 /** Returns all differences from the published law. */

@@ -34,7 +34,7 @@ from sfumato.compiler.known_bounds import exact_bound
 from sfumato.compiler.solvers.deadline import NEVER, Deadline
 from sfumato.domain import Domain
 from sfumato.errors import LimitExceeded
-from sfumato.mechanisms import NestedSubsets
+from sfumato.mechanisms import least_nested_risk
 from sfumato.policy import (
     INFINITE_CODE,
     LARGEST_DENSE,
@@ -104,9 +104,8 @@ class _Partition:
         blocks, size = len(sizes), int(sizes.max())
         if blocks == 1 or size == 1 or blocks * size > _MOST_PADDING * len(self.block_of):
             return math.inf
-        domain = Domain.range(blocks * size)
-        full = NestedSubsets(domain, np.repeat(np.arange(blocks), size), self.within, self.across)
-        return full.risk(1) * math.sqrt(len(self.block_of) / len(domain))
+        full = least_nested_risk(blocks, size, self.within, self.across)
+        return full * math.sqrt(len(self.block_of) / (blocks * size))
 
 
 # -- inner approximations ------------------------------------------------------------------------------------

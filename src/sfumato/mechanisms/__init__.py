@@ -92,6 +92,7 @@ from sfumato.mechanisms.memoized.mechanism import (
     permanent_pair as permanent_pair,
 )
 from sfumato.mechanisms.memoized.tables import response_tables as response_tables
+from sfumato.mechanisms.nested_cyclic.sizes import least_nested_risk as least_nested_risk
 from sfumato.mechanisms.provenance import (
     is_library_format as is_library_format,
     is_library_mechanism as is_library_mechanism,

@@ -21,7 +21,6 @@ from sfumato.mechanisms.table import *
 from sfumato.mechanisms.high_low import *
 from sfumato.mechanisms.high_low_mixed import *
 from sfumato.mechanisms.blocks import *
-from sfumato.mechanisms.nested_subsets import *
 from sfumato.mechanisms.nested_cyclic import *
 from sfumato.mechanisms.composed_subsets import *
 from sfumato.mechanisms.product import *

@@ -120,7 +120,7 @@ class BlockMechanism(PartitionedMechanism):
         """
         if not policy.across.is_infinite:
             must = "have an infinite level across blocks"
-            hint = "For a finite level across blocks, use NestedSubsets or ComposedSubsets."
+            hint = "For a finite level across blocks, use NestedCyclic or ComposedSubsets."
             raise InvalidInput("BlockMechanism", "policy", must, Description(f"across = {policy.across}"), hint=hint)
         if inner is not None and inner not in INNER:
             raise InvalidInput("BlockMechanism", "inner", f"be one of {', '.join(INNER)}", inner)

@@ -94,7 +94,7 @@ class ComposedSubsets(NestedMechanism):
         subject = "ComposedSubsets"
         self._read(domain, blocks, epsilon, across)
         if self.blocks > MOST_BLOCKS:
-            hint = "Merge blocks, or use NestedSubsets if all blocks have the same size."
+            hint = "Merge blocks, or use NestedCyclic."
             raise InvalidInput(subject, "the number of blocks", f"be at most {MOST_BLOCKS}", self.blocks, hint=hint)
         for parameter, pair in (("sizes", sizes), ("thresholds", thresholds), ("coins", coins)):
             if not isinstance(pair, (list, tuple)) or len(pair) != 2:

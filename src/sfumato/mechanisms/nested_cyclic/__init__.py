@@ -30,10 +30,8 @@ def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
     patterns = most_patterns(len(policy.domain), places, request.max_outputs)
     if patterns and len(sizes) < len(policy.domain):
         build = partial(NestedCyclic.for_policy, policy, max_bits=request.max_bits)
-        # If all blocks have the same size and bitmaps are short too, nested subsets have at most the same risk.
-        compared = sizes.min() < sizes.max() or not request.is_short(len(policy.domain) + len(sizes))
         seconds = patterns * places * _SECONDS_PER_OUTPUT
-        yield "nested-cyclic", Candidate(build, "k log k", seconds=seconds, compared=compared)
+        yield "nested-cyclic", Candidate(build, "k log k", seconds=seconds)
 
 
 NESTED_CYCLIC = Family(

@@ -12,7 +12,7 @@ from sfumato.mechanisms.nested_cyclic.transforms import power_spectrum
 __all__ = ["best_seed", "most_patterns"]
 
 #: Bits that a report may have beyond those that number the values, unless the caller sets the number of patterns. With
-#: m patterns the risk is about 1 + 1/m times that of nested subsets.
+#: m patterns the risk is about 1 + 1/m times that of all sets of these sizes.
 _EXTRA_BITS = 6
 #: Maximum number of seeds that are compared, and of the outputs that all of them have together.
 _MOST_SEEDS, _MOST_COMPARED = 32, 2**21

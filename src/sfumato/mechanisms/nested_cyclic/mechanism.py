@@ -19,8 +19,8 @@ from sfumato.mechanisms.cyclic.designs import LARGEST_OUTPUTS
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.nested_cyclic.choice import best_seed, most_patterns
 from sfumato.mechanisms.nested_cyclic.patterns import HIGH_IN, HIGH_OUT, LOW_IN, LOW_OUT, Patterns
+from sfumato.mechanisms.nested_cyclic.sizes import best_nested_sizes, nested_likelihoods, nested_thresholds
 from sfumato.mechanisms.nested_cyclic.transforms import Spectrum, indicator_spectrum, inverse, spectrum
-from sfumato.mechanisms.nested_subsets.mechanism import best_nested_sizes, nested_likelihoods, nested_thresholds
 from sfumato.mechanisms.subset.mechanism import scaled_size
 from sfumato.mechanisms.two_level import ONE
 from sfumato.policy import PairwisePolicy
@@ -34,8 +34,8 @@ class NestedCyclic(NestedMechanism):
     It is for a :class:`Blocks` policy with a finite level across blocks. A value has a block, numbered modulo B, and a
     position in it, numbered modulo the size b of the largest block. A *pattern* is a set of g *high* blocks, with a set
     of d positions in each of them and a set of d' positions in each other, *low* block. A report is the number of one
-    of the m·B·b shifts of m patterns, an index of about log2 k bits. The error is close to that of
-    :class:`NestedSubsets`, whose reports have k + B bits.
+    of the m·B·b shifts of m patterns, an index of about log2 k bits. If blocks have the same size, the error is close
+    to that of reports of all sets of these sizes, which would have k + B bits.
 
     Parameters
     ----------
@@ -51,15 +51,14 @@ class NestedCyclic(NestedMechanism):
         Maximum report size in bits for the default number of patterns. The default and the greatest is 6 bits more than
         the index of a value needs.
     high
-        The number g of high blocks. By default, g, d and d' are those of :class:`NestedSubsets` for B blocks of b
-        values. Requires ``sizes``.
+        The number g of high blocks. By default, g, d and d' minimize the expected squared error of the estimated
+        frequencies (the risk) from all sets of these sizes. Requires ``sizes``.
     sizes
         The pair (d, d'). Requires ``high``.
     patterns
         The number m of patterns. By default, it is the greatest that ``max_bits`` allows.
     seed
-        The seed from which the patterns are derived. By default, it has the least expected squared error of the
-        estimated frequencies (the risk) among a few seeds.
+        The seed from which the patterns are derived. By default, it has the least risk among a few seeds.
     thresholds
         The integers 2^64·h, 2^64·γ and 2^64·γ' that a stored spec holds; see the Notes. Omit them to compute them from
         the levels.
@@ -69,13 +68,17 @@ class NestedCyclic(NestedMechanism):
     The shifted pattern is uniform among those in which the block of the true value is high with probability h, and
     among those in which it is low otherwise. With probability γ if the block is high, or γ' if it is low, the shift of
     the positions is uniform among those that put the true value in the set of its block. Otherwise it is uniform among
-    all. The probability of a report for a value then has the four levels of :class:`NestedSubsets`, and the same
-    thresholds hold the two levels of privacy exactly.
+    all.
+
+    The probability of a report for a value has four levels, by the value's block (high or low) and its position (in the
+    set or out). Up to rounding, high-in : high-out : low-in : low-out = e^across : e^(across-ε) : e^ε : 1. If d' = 0,
+    sets of low blocks are empty and low-in does not occur. γ and γ' are rounded down so that in/out ≤ e^ε, then h so
+    that high-in/low-out ≤ e^across.
 
     Shifting a value and its report alike leaves the probability unchanged. The least-squares estimate is therefore a
     filter, computed by Fourier transforms over blocks and positions. It inverts the law of the reports, so it is
     unbiased for any patterns. Patterns that look random make it nearly as good as an estimate from all sets: with m
-    patterns, the risk is about 1 + 1/m times that of nested subsets. The proof is in ``docs/proofs/nested-cyclic.md``.
+    patterns, the risk is about 1 + 1/m times as large. The proof is in ``docs/proofs/nested-cyclic.md``.
 
     Examples
     --------

@@ -179,10 +179,6 @@ const MECHANISMS = {
 		return { parts: [{ ...set(0, k), share: [1n, 1n] }, { ...groups, groups: blocks, own: (x) => groups.own(blocks[x]), share: [1n, 1n] }],
 			read: (report) => [[0, report & ((1n << BigInt(k)) - 1n)], [1, report >> BigInt(k)]] }
 	},
-	"nested-subsets": (p, k) => {
-		const count = Math.max(...p.blocks) + 1, { isTop, own } = nested(p, k / count, count, k)
-		return { size: k, outputs: 0n, one: false, own: () => own, names: (report) => range(k).filter((x) => isTop(1 - Number(has(report, k + p.blocks[x])), !!has(report, x))) }
-	},
 	"nested-cyclic": (p, k) => {
 		const count = Math.max(...p.blocks) + 1, seen = /** @type {number[]} */ ([]), places = p.blocks.map((/** @type {number} */ j) => (seen[j] = (seen[j] ?? 0) + 1) - 1), size = Math.max(...seen)
 		const { isTop, own } = nested(p, size, count, k), seed = BigInt(p.seed)
