@@ -12,7 +12,7 @@ from sfumato.mechanisms.kernels.compile import Word, Words, device, kernel
 from sfumato.mechanisms.kernels.decisions import INDEX_BITS, ONE, ZERO, below, bernoulli, rejection_rate, split
 from sfumato.mechanisms.local_hashing.mechanism import LocalHashing
 
-__all__ = ["bucket_of", "build"]
+__all__ = ["build"]
 
 _THREE = np.uint64(3)
 

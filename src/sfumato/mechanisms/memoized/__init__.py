@@ -22,7 +22,6 @@ MEMOIZED = Family(
     mechanisms=(MemoizedMechanism,),
     estimator=lambda mechanism: mechanism.single.estimator,
     report_format=lambda mechanism: mechanism.single.report_format,
-    kernel="sfumato.mechanisms.memoized.kernel:build",
     count_law=_draw_counts,
     in_browser=True,
     examples="sfumato.mechanisms.memoized.examples:examples",

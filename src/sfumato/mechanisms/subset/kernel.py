@@ -35,7 +35,7 @@ from sfumato.mechanisms.kernels.vectors import (
 from sfumato.mechanisms.subset.mechanism import SubsetSelection
 from sfumato.mechanisms.two_level import MixtureDraws
 
-__all__ = ["build", "draw_subset", "include", "repairs", "subset_space", "toggle_one"]
+__all__ = ["build", "draw_subset", "include", "repairs", "subset_space"]
 
 #: Maximum number of words of a set for which toggling one element after another is fastest.
 _SMALL_GROUPS = np.uint64(2)
