@@ -1,16 +1,15 @@
 """Define a mechanism outside the library and use it from plan to estimate.
 
-The mechanism, cyclic response, has only a sampler and a law. A report is a shift of a difference set. With probability
-γ, the sampler draws a shift whose set contains the true value; otherwise it draws any shift. Every two values share the
-same number of sets. The error therefore equals that of subset selection with sets of this size, but a report has
-log2 k bits instead of k.
+The mechanism, cyclic response, is a mixture over a set system. A report is a shift of a difference set. With
+probability γ, the sampler draws a shift whose set contains the true value; otherwise it draws any shift. Every two
+values share the same number of sets. The error therefore equals that of subset selection with sets of this size, but a
+report has log2 k bits instead of k.
 
 docs/how-to/add-a-mechanism.md explains each step.
 """
 
 from __future__ import annotations
 
-import math
 import tempfile
 from collections.abc import Iterator
 from fractions import Fraction
@@ -20,12 +19,32 @@ from typing import Any
 
 import sfumato as sf
 from sfumato.collecting import read_reports, write_reports
-from sfumato.mechanisms import Candidate, CandidateRequest, Draws, Finished, Mechanism
+from sfumato.mechanisms import Candidate, CandidateRequest, Mixture, SetSystem
 
 #: Difference sets by number of values: their differences modulo that number are every other number equally often.
 DIFFERENCE_SETS = {7: (1, 2, 4), 13: (0, 1, 3, 9), 21: (3, 6, 7, 12, 14)}
-#: Denominator of all probabilities.
-WHOLE = 2**62
+
+
+class DifferenceSets(SetSystem):
+    """The k shifts of a difference set modulo k."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.elements = DIFFERENCE_SETS[size]
+
+    @property
+    def outputs(self) -> int:
+        """Number of sets: one per shift."""
+        return self.size
+
+    @property
+    def density(self) -> Fraction:
+        """Share of the sets that contain a value."""
+        return Fraction(len(self.elements), self.size)
+
+    def contains(self, report: int, x: int) -> bool:
+        """Return whether the set shifted by ``report`` contains the value with index ``x``."""
+        return (x - report) % self.size in self.elements
 
 
 def offer(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
@@ -36,46 +55,13 @@ def offer(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
 
 
 @sf.register(candidates=offer)
-class CyclicResponse(Mechanism):
+class CyclicResponse(Mixture):
     """Report a uniform shift whose set contains the value with probability γ, otherwise any uniform shift."""
 
     name = "cyclic-response"
 
     def __init__(self, domain: sf.Domain, epsilon: Any, *, threshold: int | str | None = None) -> None:
-        self.domain = domain
-        self.epsilon = sf.Epsilon(epsilon)
-        self.members = DIFFERENCE_SETS[len(domain)]
-        if threshold is None:
-            gain = math.expm1(min(float(self.epsilon), 700.0)) * len(self.members)
-            # Slightly below the largest allowed threshold, because floats round; the audit checks it exactly.
-            threshold = math.floor(gain / (gain + len(domain)) * (1 - 1e-12) * WHOLE)
-        self.threshold = int(threshold)
-
-    def step(self, state: int, draws: Draws) -> Finished:
-        """Draw a report; every random choice goes through ``draws``."""
-        forced = draws.bernoulli(self.threshold, WHOLE)
-        member, shift = draws.below(len(self.members)), draws.below(len(self.domain))
-        return Finished((state - self.members[member]) % len(self.domain) if forced else shift)
-
-    @property
-    def outputs(self) -> int:
-        """Number of different reports: one per shift."""
-        return len(self.domain)
-
-    def probability(self, report: int, x: int) -> Fraction:
-        """Return the exact probability of a report for the value with index ``x``."""
-        gamma = Fraction(self.threshold, WHOLE)
-        holds = (x - report) % len(self.domain) in self.members
-        return (1 - gamma) / len(self.domain) + (gamma / len(self.members) if holds else 0)
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the parameters that the spec stores with the domain."""
-        return {"epsilon": str(self.epsilon), "threshold": str(self.threshold)}
-
-    @classmethod
-    def from_parameters(cls, domain: sf.Domain, parameters: dict[str, Any]) -> CyclicResponse:
-        """Build the mechanism from its domain and the result of ``parameters``."""
-        return cls(domain, **parameters)
+        super().__init__(domain, epsilon, DifferenceSets(len(domain)), threshold=threshold)
 
 
 def main(people: int = 20_000) -> sf.Estimate:

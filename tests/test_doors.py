@@ -13,8 +13,8 @@ import pytest
 import sfumato as sf
 from sfumato.auditing.prior_sets import PriorMixtures
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.registry import all_families, mechanism_classes
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from support.families import is_library_class
 

@@ -20,14 +20,14 @@ from sfumato.mechanisms.base import Finished, Mechanism, mechanism_from_spec
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
 from sfumato.mechanisms.draws import Draws, Field, Layout
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.high_low.subset import HighLowSubset
 from sfumato.mechanisms.nested_cyclic.mechanism import NestedCyclic
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.registry import format_for
 from sfumato.mechanisms.reports.base import ReportFormat
 from sfumato.mechanisms.reports.index import IndexFormat
-from sfumato.mechanisms.subset.mechanism import SubsetSelection, SubsetState
+from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
+from sfumato.mechanisms.systems.subsets import SubsetSelection, SubsetState
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 
@@ -227,7 +227,7 @@ class TrueValueFirst(SubsetSelection):
     """A subset as a list in the order it was made: the true value, if it is there, stands first."""
 
     def step(self, state: Any, draws: Draws) -> SubsetState | Finished:
-        following = super().step(state, draws)
+        following: SubsetState | Finished = super().step(state, draws)
         if not isinstance(following, Finished):
             return following
         return Finished(following.report | state[0] << len(self.domain))
@@ -382,7 +382,9 @@ def test_what_is_too_large_is_read_where_its_class_is_small(
 
 def test_a_small_one_is_its_own_smaller_one() -> None:
     for mechanism in (RandomizedResponse(DOMAIN, 1), SubsetSelection(DOMAIN, 1)):
-        assert mechanism.audit_surrogate().parameters() == mechanism.parameters()
+        small = mechanism.audit_surrogate()
+        assert small is not None
+        assert small.parameters() == mechanism.parameters()
     assert UnaryEncoding(DOMAIN, 1).audit_surrogate() is None
 
 

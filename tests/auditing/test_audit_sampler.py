@@ -21,11 +21,11 @@ from sfumato.auditing.black_box.outputs import Outputs, read_outputs
 from sfumato.auditing.black_box.result import SamplerAudit
 from sfumato.errors import InvalidInput, PolicyViolated, Undecided
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.draws import BitDraws
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
+from sfumato.mechanisms.systems.shifts import CyclicDesign
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
+from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 
 DOMAIN = sf.Domain.range(16)

@@ -14,9 +14,9 @@ import sfumato as sf
 from sfumato._core.exact import exceeds
 from sfumato.auditing import Channel
 from sfumato.errors import InvalidInput, LimitExceeded
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
+from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 from support.published import reference

@@ -14,7 +14,7 @@ import sfumato as sf
 from sfumato.auditing import Channel
 from sfumato.auditing.regions import ErrorRegion, error_region, policy_region
 from sfumato.errors import InvalidInput, LimitExceeded
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.table.binary import BinaryOptimal
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding

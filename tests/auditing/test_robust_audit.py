@@ -15,11 +15,11 @@ from hypothesis import given, strategies as st
 
 import sfumato as sf
 from sfumato.errors import BudgetExceeded, CannotCompose, Undecided
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.secret.base import information, set_response
 from sfumato.mechanisms.secret.conditional import _conditional_matrix, _Inner, _unary_matrix
 from sfumato.mechanisms.secret.randomized_response import SecretRandomizedResponse
+from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.policy.confidence import SecretPair, ratio_is_certain, ratio_within, widest
 from support.published import reference

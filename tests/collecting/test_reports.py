@@ -28,11 +28,11 @@ from sfumato.collecting.files import read_reports, write_reports
 from sfumato.device.values import read_values
 from sfumato.errors import InvalidInput, MissingExtra, UnknownSpec
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.reports import base as formats
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
+from sfumato.mechanisms.systems.shifts import CyclicDesign
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
+from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 from support import ROOT

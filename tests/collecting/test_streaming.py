@@ -21,10 +21,10 @@ from sfumato.collecting.file_counting import aggregate_files
 from sfumato.collecting.files import write_reports
 from sfumato.errors import InvalidInput, UnknownSpec
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
+from sfumato.mechanisms.systems.shifts import CyclicDesign
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
+from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 from sfumato.randomness import InsecureSeeded
 
@@ -147,8 +147,8 @@ def test_histograms_of_any_length(dtype: Any, size: int) -> None:
     [(1, 1), (1, 2), (3, 4), (5, 8), (3, 16), (3, 32), (7, 64), (2, 2**12), (1, 2**13), (3, 2**14), (1, 2**15)],
 )
 def test_the_compiled_transform_is_exact_on_integers(shape: tuple[int, int]) -> None:
-    from sfumato.mechanisms.hadamard.mechanism import walsh_hadamard
-    from sfumato.mechanisms.hadamard.transform_kernel import transform_rows
+    from sfumato.mechanisms.kernels.walsh_hadamard import transform_rows
+    from sfumato.mechanisms.systems.hadamard_rows import walsh_hadamard
 
     rows = np.random.default_rng(4).integers(-1000, 1000, shape)
     assert np.array_equal(transform_rows(rows.astype(np.float64)), walsh_hadamard(rows))

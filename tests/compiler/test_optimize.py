@@ -27,7 +27,7 @@ from sfumato.compiler.solvers.relaxation import least_trace
 from sfumato.compiler.solvers.slice import Slice
 from sfumato.compiler.solvers.utilities import ConvexUtility
 from sfumato.errors import InvalidInput, LimitExceeded, NoAnswer
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.mechanisms.table.binary import BinaryOptimal
 from sfumato.papers.data import data_folder, us_grid
 from support.policies import random_metric, random_pairwise

@@ -24,7 +24,7 @@ from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
 from sfumato.mechanisms.high_low.subset import HighLowSubset
 from sfumato.mechanisms.nested_cyclic.sizes import best_nested_sizes, least_nested_risk
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.systems.subsets import SubsetSelection
 from support.clocks import Clock
 from support.symmetric import blocks_of, classes_of, secret_of
 

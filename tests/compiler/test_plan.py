@@ -25,11 +25,11 @@ from sfumato.mechanisms import (
     registry as _registry,
 )
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
-from sfumato.mechanisms.cyclic import CyclicDesign
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
 from sfumato.mechanisms.high_low_mixed.mechanism import HighLowMixedSubsets
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
+from sfumato.mechanisms.systems.shifts import CyclicDesign
+from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.policy import Inequality, Policy
 from support.clocks import deadline_after
 

@@ -23,9 +23,9 @@ from sfumato.compiler.predictions import (
     unbiased_errors,
 )
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.registry import count_law_for
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
+from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.randomness import insecure_generator
 
 DOMAIN = sf.Domain.range(30)

@@ -11,10 +11,10 @@ import pytest
 import sfumato as sf
 import sfumato.compiler.solvers.slice as slices
 from sfumato.compiler.solvers.goals import MutualInformation
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.secret.conditional import ConditionalReporting, ConditionalUnary
 from sfumato.mechanisms.secret.independent import IndependentReporting
 from sfumato.mechanisms.secret.randomized_response import SecretRandomizedResponse
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from support.policies import jeffreys, policies
 from support.published import reference
 

@@ -20,7 +20,7 @@ from sfumato.device.client import Client
 from sfumato.device.transport import LOCAL_NETWORK, CollectorRefused, CollectorUnreachable, Transport
 from sfumato.errors import InvalidInput, PolicyViolated
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from support import ROOT
 from support.collectors import DISEASES, POLICY, Served, free_port, served
 

@@ -22,7 +22,7 @@ from sfumato.estimation import information_privacy
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.draws import BitDraws, Draws
 from sfumato.mechanisms.prior.binary import PriorBinary
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.table.alias import TOTAL
 from sfumato.randomness import MAIN, WordReader
 

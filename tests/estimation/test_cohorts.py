@@ -14,10 +14,10 @@ from sfumato.collecting import Aggregate
 from sfumato.errors import InvalidInput, Undecided
 from sfumato.estimation import MechanismEstimate
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.high_low.subset import HighLowSubset
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
+from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 
 DOMAIN = sf.Domain(["none", "flu", "hiv", "cancer"])

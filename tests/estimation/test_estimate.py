@@ -24,15 +24,16 @@ from sfumato.errors import InvalidInput, LimitExceeded, MissingExtra
 from sfumato.estimation import LinearEstimate, MechanismEstimate
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
-from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.estimators.base import Estimator, HistogramEstimator
 from sfumato.mechanisms.estimators.inclusion import InclusionEstimator
 from sfumato.mechanisms.estimators.likelihood import fit_bit_counts, fit_histogram
 from sfumato.mechanisms.estimators.limits import ScoreLaw, confidence_limits
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse, walsh_hadamard
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.estimators.mixture import MixtureEstimator
 from sfumato.mechanisms.reports.bitmap import BitmapFormat
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse, walsh_hadamard
+from sfumato.mechanisms.systems.shifts import CyclicDesign
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
+from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 
@@ -449,7 +450,8 @@ def bit_likelihood(shares: Floats, q: Floats) -> float:
 def test_the_fit_of_bits_is_certified(name: str) -> None:
     mechanism = MECHANISMS[name]
     estimator = mechanism.estimator
-    assert isinstance(estimator, InclusionEstimator)
+    assert isinstance(estimator, (InclusionEstimator, MixtureEstimator))
+    assert estimator.inclusion is not None
     own, other = float(estimator.inclusion.true_probability), float(estimator.inclusion.other)
     for seed in range(20):
         counts = random_counts(mechanism, seed)

@@ -14,12 +14,12 @@ from scipy import stats
 import sfumato as sf
 from sfumato.collecting.aggregates import Aggregate
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.estimators.base import Estimator
 from sfumato.mechanisms.estimators.limits import ScoreLaw, confidence_limits
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
+from sfumato.mechanisms.systems.shifts import CyclicDesign
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
+from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 from support.surveys import ALPHA, FAMILIES, LEAST, D, counts_of, too_few, truths
 

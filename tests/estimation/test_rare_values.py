@@ -11,9 +11,9 @@ from scipy import stats
 
 import sfumato as sf
 from sfumato.mechanisms.estimators.limits import ScoreLaw, confidence_limits
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.high_low.subset import HighLowSubset
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.table.mechanism import TableMechanism
 
 N = 50_000

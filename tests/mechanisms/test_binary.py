@@ -16,7 +16,7 @@ from sfumato._core.exact import Epsilon
 from sfumato.auditing.interpreter import sampler_law
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.table.alias import TOTAL
 from sfumato.mechanisms.table.binary import BinaryOptimal
 from sfumato.mechanisms.table.mechanism import TableMechanism

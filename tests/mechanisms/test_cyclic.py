@@ -23,9 +23,17 @@ from sfumato.auditing.audits import stated_columns
 from sfumato.errors import InvalidInput, NoMechanism
 from sfumato.mechanisms import BlockMechanism, CyclicDesign, HighLowCyclic
 from sfumato.mechanisms.base import Finished, Mechanism
-from sfumato.mechanisms.cyclic import correlation
-from sfumato.mechanisms.cyclic.choice import best_design
-from sfumato.mechanisms.cyclic.correlation import (
+from sfumato.mechanisms.draws import Draws
+from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
+from sfumato.mechanisms.estimators.matrix import MatrixEstimator
+from sfumato.mechanisms.estimators.mixture import ListedMixtureEstimator
+from sfumato.mechanisms.mixture import ONE
+from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
+from sfumato.mechanisms.registry import estimator_for
+from sfumato.mechanisms.systems.base import OUTSIDE
+from sfumato.mechanisms.systems.designs import correlation
+from sfumato.mechanisms.systems.designs.choice import best_design
+from sfumato.mechanisms.systems.designs.correlation import (
     gather,
     gather_exactly,
     is_balanced,
@@ -33,7 +41,7 @@ from sfumato.mechanisms.cyclic.correlation import (
     spread,
     spread_exactly,
 )
-from sfumato.mechanisms.cyclic.designs import (
+from sfumato.mechanisms.systems.designs.families import (
     LARGEST_OUTPUTS,
     DifferenceFamily,
     ResidueFamily,
@@ -41,8 +49,7 @@ from sfumato.mechanisms.cyclic.designs import (
     _points,
     design_from_document,
 )
-from sfumato.mechanisms.cyclic.estimator import CyclicEstimator
-from sfumato.mechanisms.cyclic.numbers import (
+from sfumato.mechanisms.systems.designs.numbers import (
     divisors,
     first_primitive_polynomial,
     is_prime,
@@ -53,14 +60,9 @@ from sfumato.mechanisms.cyclic.numbers import (
     prime_powers,
     recurrence,
 )
-from sfumato.mechanisms.draws import Draws
-from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
-from sfumato.mechanisms.estimators.matrix import MatrixEstimator
-from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
-from sfumato.mechanisms.registry import estimator_for
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
-from sfumato.mechanisms.two_level import ONE, OUTSIDE
+from sfumato.mechanisms.systems.shifts import Shifts
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
+from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.testing import MechanismContract, check_law
 
 R = sf.Domain.range
@@ -239,9 +241,8 @@ def test_one_wrong_element_is_not_balanced(design: DifferenceFamily) -> None:
     outside = next(x for x in range(design.modulus) if x not in first)
     wrong = Tampered(design.modulus, (tuple(sorted([outside, *first[1:]])), *others))
     assert not is_balanced(wrong)
-    mechanism = CyclicDesign(R(3), 1, design=CyclicDesign.singer(2, 1, 3))
     with pytest.raises(AssertionError, match="all differences must be equally frequent"):
-        mechanism._set_up(wrong, None)
+        Shifts(3, wrong)
     if others:  # a base block is missing
         assert not is_balanced(Tampered(design.modulus, (first, *others[:-1])))
 
@@ -374,7 +375,7 @@ def test_an_estimate_adds_up_counts_exactly() -> None:
     mechanism = CyclicDesign(R(1000), 1)
     counts = np.zeros(mechanism.outputs, np.int64)
     counts[[0, 5]] = 2**52, 1  # in doubles, the transform would lose the single report
-    estimator = CyclicEstimator(mechanism)
+    estimator = ListedMixtureEstimator(mechanism)
     sums = np.array(slow_gather(mechanism.design, counts.tolist())[:1000])
     expected = (sums / counts.sum() - estimator.other) / estimator.gap
     assert estimator.frequencies_of_counts(counts, int(counts.sum())).tolist() == expected.tolist()
@@ -558,7 +559,7 @@ def test_each_value_has_its_shifts() -> None:
     for report, x in itertools.product(range(mechanism.outputs), range(5)):
         block, y = divmod(report, 7)
         assert mechanism.in_set(report, x) == ((y - x) % 7 in design.elements[block])
-    assert mechanism.forced_shifts().tolist() == [y for y in range(mechanism.outputs) if mechanism.in_set(y, 0)]
+    assert Shifts(5, design).forced_shifts().tolist() == [y for y in range(mechanism.outputs) if mechanism.in_set(y, 0)]
 
 
 @every
@@ -567,12 +568,12 @@ def test_lightest_and_heaviest_sets_are_those_of_all_outputs(mechanism: CyclicDe
     k = len(mechanism.domain)
     sets = {y: [x for x in range(k) if mechanism.in_set(y, x)] for y in range(mechanism.outputs)}
     binding = {y: members for y, members in sets.items() if 0 < len(members) < k}
-    assert mechanism.empty_outputs() == sum(not members for members in sets.values())
+    assert mechanism.system.empty_outputs() == sum(not members for members in sets.values())
     for _ in range(20):
         weights = [Fraction(generator.choice([0, 0, 1, 2, 7]), generator.randint(1, 10**6)) for _ in range(k)]
         masses = {y: sum((weights[x] for x in members), Fraction(0)) for y, members in binding.items()}
-        assert masses[mechanism.lightest(weights)] == min(masses.values())
-        assert masses[mechanism.heaviest(weights)] == max(masses.values())
+        assert masses[mechanism.extreme(weights, heaviest=False)] == min(masses.values())
+        assert masses[mechanism.extreme(weights, heaviest=True)] == max(masses.values())
     for x, other in itertools.permutations(range(k), 2):
         report = mechanism.separating(x, other)
         assert x in sets[report]
@@ -597,7 +598,8 @@ class OneShiftTooFew(CyclicDesign):
         if not draws.bernoulli(self.threshold, ONE):
             return Finished(draws.below(self.outputs))
         block, member = divmod(draws.below(self.design.elements.size - 1), self.design.size)
-        return Finished(self._shift(block, state + int(self.design.elements[block, member])))
+        residue = (state + int(self.design.elements[block, member])) % self.design.modulus
+        return Finished(block * self.design.modulus + residue)
 
 
 @pytest.mark.parametrize(
@@ -684,7 +686,7 @@ def distributions(size: int) -> list[Floats]:
 @pytest.mark.usefixtures("way")
 @every
 def test_the_estimator_is_exact_by_enumeration(mechanism: CyclicDesign) -> None:
-    estimator, k = CyclicEstimator(mechanism), len(mechanism.domain)
+    estimator, k = ListedMixtureEstimator(mechanism), len(mechanism.domain)
     law = mechanism.matrix()
     scores = np.array([estimator.frequencies(row) for row in np.eye(mechanism.outputs)])
     scale = float(np.abs(scores).max()) ** 2

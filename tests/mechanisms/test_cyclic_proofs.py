@@ -13,8 +13,8 @@ import pytest
 from sfumato import Domain
 from sfumato.auditing.interpreter import sampler_law
 from sfumato.mechanisms import CyclicDesign, HighLowCyclic, SubsetSelection
-from sfumato.mechanisms.cyclic.correlation import _piece_bits, rounding_bound
-from sfumato.mechanisms.cyclic.designs import LARGEST_OUTPUTS, DifferenceFamily, ResidueFamily, SingerSet
+from sfumato.mechanisms.systems.designs.correlation import _piece_bits, rounding_bound
+from sfumato.mechanisms.systems.designs.families import LARGEST_OUTPUTS, DifferenceFamily, ResidueFamily, SingerSet
 
 FAMILIES = [
     SingerSet.of(2, 1, 4),

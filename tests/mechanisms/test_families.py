@@ -34,16 +34,18 @@ from support import ROOT
 FEW_ENTRIES = 2_000
 
 
-def folder(family: Family) -> str:
-    return family.mechanisms[0].__module__.split(".")[-2]
+def place(family: Family) -> str:
+    """Folder of the family, or module of its set system."""
+    *_, folder, module = family.mechanisms[0].__module__.split(".")
+    return module if folder == "systems" else folder
 
 
-FAMILIES = {folder(family): family for family in all_families()}
+FAMILIES = {place(family): family for family in all_families()}
 
 
 def examples_of(family: Family) -> Examples:
     examples = family.load_examples()
-    assert examples is not None, f"{folder(family)} has no examples"
+    assert examples is not None, f"{place(family)} has no examples"
     return examples
 
 

@@ -27,30 +27,30 @@ from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
-from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.draws import BitDraws, Field, Layout
-from sfumato.mechanisms.hadamard.kernel import reciprocal
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.high_low.cyclic import HighLowCyclic
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
 from sfumato.mechanisms.high_low.subset import HighLowSubset, UtilityOptimizedRR
 from sfumato.mechanisms.high_low_mixed.mechanism import HighLowMixedSubsets
 from sfumato.mechanisms.kernels.base import Kernel
+from sfumato.mechanisms.kernels.hadamard_rows import reciprocal
 from sfumato.mechanisms.kernels.select import by_bisection, by_deposit, deposits_fast
 from sfumato.mechanisms.mean.geometric import TruncatedGeometric
 from sfumato.mechanisms.mean.one_bit import OneBit
 from sfumato.mechanisms.mean.shifted_bins import ShiftedBins
+from sfumato.mechanisms.mixture import ONE, Mixture
 from sfumato.mechanisms.nested_cyclic.mechanism import NestedCyclic
 from sfumato.mechanisms.prior.binary import PriorBinary
 from sfumato.mechanisms.prior.symmetric import PriorSymmetric
 from sfumato.mechanisms.product.mechanism import ProductMechanism
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.registry import kernel_for
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
+from sfumato.mechanisms.systems.shifts import CyclicDesign
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
+from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.mechanisms.table.alias import TOTAL
 from sfumato.mechanisms.table.binary import BinaryOptimal
 from sfumato.mechanisms.table.mechanism import TableMechanism
-from sfumato.mechanisms.two_level import ONE, MixtureMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 from sfumato.mechanisms.waves.mechanism import Waves
 
@@ -242,7 +242,7 @@ def full_table() -> TableMechanism:
     return TableMechanism(numbered(1), [weights])
 
 
-def parts(*mixtures: MixtureMechanism) -> BlockMechanism:
+def parts(*mixtures: Mixture) -> BlockMechanism:
     """Blocks one after the other, each with its mixture."""
     sizes = [len(mixture.domain) for mixture in mixtures]
     return BlockMechanism(numbered(sum(sizes)), np.repeat(np.arange(len(sizes)), sizes), mixtures)
@@ -515,7 +515,7 @@ levels = st.sampled_from(["0", "1e-19", "0.01", "1", "ln 3", "3", "8", "50", "in
 
 
 @st.composite
-def mixtures(draw: st.DrawFn) -> MixtureMechanism:
+def mixtures(draw: st.DrawFn) -> Mixture:
     k = draw(st.integers(1, 70))
     kinds = [RandomizedResponse, HadamardResponse, SubsetSelection, CyclicDesign]
     kind = draw(st.sampled_from(kinds)) if k > 1 else None

@@ -11,8 +11,8 @@ import sfumato as sf
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.draws import BitDraws
 from sfumato.mechanisms.kernels.base import Kernel
-from sfumato.mechanisms.local_hashing.mechanism import LocalHashing
 from sfumato.mechanisms.registry import kernel_for
+from sfumato.mechanisms.systems.buckets import LocalHashing
 
 R = sf.Domain.range
 

@@ -22,8 +22,8 @@ from sfumato.mechanisms.estimators.base import HistogramEstimator
 from sfumato.mechanisms.estimators.matrix import MatrixEstimator, efficient_estimator
 from sfumato.mechanisms.mean import MEAN
 from sfumato.mechanisms.mean.positions import LARGEST_POSITION, integer_positions
+from sfumato.mechanisms.mixture import ONE
 from sfumato.mechanisms.registry import estimator_for
-from sfumato.mechanisms.two_level import ONE
 from sfumato.policy import PairwisePolicy, Policy
 from sfumato.testing import MechanismContract
 

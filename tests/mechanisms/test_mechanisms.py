@@ -14,10 +14,11 @@ from sfumato._core.exact import Epsilon
 from sfumato.auditing.interpreter import sampler_law
 from sfumato.errors import InvalidInput, LimitExceeded, UnknownSpec
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.estimators.inclusion import InclusionEstimator, SetEstimator
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
-from sfumato.mechanisms.subset.mechanism import SubsetSelection, best_subset_size
+from sfumato.mechanisms.estimators.inclusion import InclusionEstimator
+from sfumato.mechanisms.estimators.mixture import MixtureEstimator
+from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
+from sfumato.mechanisms.systems.subsets import SubsetSelection, best_subset_size
 from sfumato.mechanisms.table.alias import TOTAL, AliasTable
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
@@ -185,7 +186,8 @@ def test_subset_selection_reproduces_the_reference_values() -> None:
         assert best.risk(1) == pytest.approx(case["risk_uniform_n1"], rel=1e-11)
         assert best.risk(1, increasing(case["k"])) == pytest.approx(case["risk_at_p_n1"], rel=1e-11)
         estimator = best.estimator
-        assert isinstance(estimator, SetEstimator)
+        assert isinstance(estimator, MixtureEstimator)
+        assert estimator.inclusion is not None
         own, other = float(estimator.inclusion.true_probability), float(estimator.inclusion.other)
         assert own == pytest.approx(case["prob_own_included"], rel=1e-11)
         assert 1 / (own - other) == pytest.approx(case["coef_T_over_n"], rel=1e-11)
@@ -227,7 +229,7 @@ def exact_risk(mechanism: Mechanism, p: list[float]) -> float:
         signs = np.array(
             [
                 [
-                    0.0 if y // mechanism.block_size != mechanism.block_and_row(x)[0]
+                    0.0 if y // mechanism.block_size != x // (mechanism.block_size - 1)
                     else (1.0 if mechanism.in_set(y, x) else -1.0)
                     for y in mechanism.reports()
                 ]
@@ -238,7 +240,8 @@ def exact_risk(mechanism: Mechanism, p: list[float]) -> float:
     else:
         assert isinstance(mechanism, (RandomizedResponse, UnaryEncoding, SubsetSelection))
         estimator = mechanism.estimator
-        assert isinstance(estimator, InclusionEstimator)
+        assert isinstance(estimator, (InclusionEstimator, MixtureEstimator))
+        assert estimator.inclusion is not None
         own, other = float(estimator.inclusion.true_probability), float(estimator.inclusion.other)
         held = np.array([[mechanism.in_set(y, x) for y in mechanism.reports()] for x in range(k)])
         scores = (held - other) / (own - other)

@@ -17,12 +17,12 @@ from sfumato.errors import InvalidInput, NoMechanism, PolicyViolated, UnknownSpe
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.draws import BitDraws
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.high_low.subset import HighLowSubset
-from sfumato.mechanisms.local_hashing.mechanism import LocalHashing
 from sfumato.mechanisms.memoized.mechanism import MemoizedMechanism
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.systems.buckets import LocalHashing
+from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
+from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 from sfumato.policy import on_pairs
 from sfumato.testing import MechanismContract, check_law

@@ -13,7 +13,7 @@ import sfumato as sf
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import MemoizedMechanism
 from sfumato.mechanisms.registry import all_families
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.testing import check_law
 
 R = sf.Domain.range

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 import sfumato as sf
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.table.metric_exponential import (
     best_exponential,

@@ -30,7 +30,7 @@ from sfumato.mechanisms.nested_cyclic.sizes import (
     least_nested_risk,
     nested_thresholds,
 )
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.testing import MechanismContract
 from support.policies import policies_over_blocks
 

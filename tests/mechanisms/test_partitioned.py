@@ -25,19 +25,20 @@ from sfumato.collecting.files import read_reports, write_reports
 from sfumato.errors import InvalidInput, NoMechanism, UnknownSpec
 from sfumato.mechanisms.base import Finished, Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
-from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.draws import Draws
 from sfumato.mechanisms.estimators.base import HistogramEstimator
 from sfumato.mechanisms.estimators.matrix import MatrixEstimator
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.high_low.cyclic import HighLowCyclic
 from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
 from sfumato.mechanisms.high_low.subset import HighLowSubset, UtilityOptimizedRR, best_high_low_size
+from sfumato.mechanisms.mixture import ONE, Mixture
 from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
 from sfumato.mechanisms.partitioned.report_kernel import add_counts, first_fault
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
-from sfumato.mechanisms.two_level import ONE, OUTSIDE, MixtureMechanism
+from sfumato.mechanisms.systems.base import OUTSIDE
+from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
+from sfumato.mechanisms.systems.shifts import CyclicDesign
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
+from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 from sfumato.policy.base import Policy
 from sfumato.testing import MechanismContract
@@ -208,7 +209,7 @@ class TestMixedBlocks(TestBlocks):
 
     def make(self, domain: sf.Domain, epsilon: Epsilon) -> Mechanism:
         policy = self.policy(domain, epsilon)
-        parts: list[MixtureMechanism] = []
+        parts: list[Mixture] = []
         for number, (size, own) in enumerate(zip(np.bincount(policy.block_of), policy.epsilons, strict=True)):
             if size == 1:
                 parts.append(RandomizedResponse(R(1), "inf"))
@@ -238,7 +239,7 @@ def any_policies(domain: sf.Domain, generator: random.Random) -> list[Policy]:
     ]
 
 
-def random_part(size: int, generator: random.Random) -> MixtureMechanism:
+def random_part(size: int, generator: random.Random) -> Mixture:
     threshold = generator.choice([0, 1, ONE // 7, ONE // 2, ONE - 1, ONE])
     kind = generator.choice(["rr", "subset", "hadamard", "cyclic"]) if size > 1 else "rr"
     if kind == "cyclic":

@@ -20,7 +20,7 @@ from sfumato.estimation import information_privacy
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.prior.binary import PriorBinary
 from sfumato.mechanisms.prior.symmetric import PriorSymmetric
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.table.alias import TOTAL
 from sfumato.mechanisms.table.binary import BinaryOptimal
 from sfumato.mechanisms.table.mechanism import TableMechanism

@@ -13,11 +13,11 @@ from sfumato._core.exact import INFINITE, ZERO, Epsilon
 from sfumato.compiler import bounds, planning as _plan
 from sfumato.compiler.candidates import candidates, safe_epsilon
 from sfumato.errors import InvalidInput, NoMechanism
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.prior.designs import prior_hadamard, prior_response, prior_subset, prior_table
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.secret.randomized_response import known_response
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
+from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.policy.distributions import Distributions
 from sfumato.policy.prior import SIDES
 from sfumato.testing import random_distribution
@@ -105,7 +105,7 @@ def test_each_mechanism_has_the_greatest_epsilon_that_its_own_law_allows(policy:
         sets = SubsetSelection(policy.domain, policy.epsilon, size)
         masses = [
             sum((share for x, share in enumerate(policy.prior) if sets.in_set(report, x)), Fraction(0))
-            for report in (sets.lightest(policy.prior), sets.heaviest(policy.prior))
+            for report in (sets.extreme(policy.prior, heaviest=heaviest) for heaviest in (False, True))
         ]
         tuned = SubsetSelection(policy.domain, policy.greatest_subset_epsilon(*masses), size)
         assert subset.risk(1) <= tuned.risk(1) * (1 + 1e-6)

@@ -17,15 +17,15 @@ from sfumato._core import Epsilon
 from sfumato.auditing import stated_columns
 from sfumato.errors import InvalidInput, LimitExceeded, UnknownSpec
 from sfumato.mechanisms.base import Mechanism, surrogate_of
-from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
 from sfumato.mechanisms.estimators.limits import confidence_limits
 from sfumato.mechanisms.estimators.matrix import MatrixEstimator, efficient_estimator
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.product import nodes as product_nodes
 from sfumato.mechanisms.product.mechanism import ProductMechanism
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
+from sfumato.mechanisms.systems.shifts import CyclicDesign
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
+from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.mechanisms.table.binary import BinaryOptimal
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.testing import MechanismContract, check_law

@@ -18,7 +18,6 @@ from sfumato._core.exact import Epsilon
 from sfumato.compiler.candidates import candidates
 from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.secret.base import (
     ReportingMechanism,
     information,
@@ -31,7 +30,8 @@ from sfumato.mechanisms.secret.base import (
 from sfumato.mechanisms.secret.conditional import ConditionalReporting, ConditionalUnary
 from sfumato.mechanisms.secret.independent import IndependentReporting
 from sfumato.mechanisms.secret.randomized_response import SecretRandomizedResponse
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
+from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.mechanisms.table.alias import TOTAL
 from sfumato.papers.data import census_column, data_folder
 from sfumato.policy.base import Policy

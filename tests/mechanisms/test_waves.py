@@ -21,7 +21,7 @@ from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.candidates import CandidateRequest
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
 from sfumato.mechanisms.estimators.matrix import MatrixEstimator
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.mechanisms.waves import WAVES
 from sfumato.mechanisms.waves.choice import WEIGHT_SUM, _candidates, _integers, _lag_products, best_modulus
 from sfumato.mechanisms.waves.estimator import WavesEstimator

@@ -12,9 +12,9 @@ import pytest
 import sfumato as sf
 from sfumato.cli import main
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.secret.base import information
 from sfumato.mechanisms.secret.randomized_response import SecretRandomizedResponse
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.papers.data.folder import VARIABLE
 from sfumato.papers.data.seeded import SeededNumbers

@@ -12,8 +12,8 @@ from matplotlib.text import Text
 
 import sfumato as sf
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.plotting import plot_epsilons, plot_estimate, plot_plan, save
 
 

@@ -19,8 +19,8 @@ from sfumato.device.ledger import _greatest_epsilon
 from sfumato.errors import CannotCompose, InvalidInput
 from sfumato.mechanisms.high_low.subset import HighLowSubset
 from sfumato.mechanisms.prior.binary import PriorBinary
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
+from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.policy.base import Policy
 from sfumato.policy.implication import implies

@@ -25,10 +25,12 @@ from sfumato.mechanisms.estimators.marginals import MarginalEstimator as Margina
 from sfumato.mechanisms.families import *
 from sfumato.mechanisms.high_low import UtilityOptimizedRR as UtilityOptimizedRR
 from sfumato.mechanisms.memoized.instantaneous import InstantaneousResponse as InstantaneousResponse
+from sfumato.mechanisms.mixture import Mixture as Mixture
 from sfumato.mechanisms.registry import mechanism_classes as mechanism_classes, register as register
 from sfumato.mechanisms.reports.base import ReportFormat as ReportFormat
 from sfumato.mechanisms.reports.bitmap import BitmapFormat as BitmapFormat
 from sfumato.mechanisms.reports.index import IndexFormat as IndexFormat
+from sfumato.mechanisms.systems.base import SetSystem as SetSystem
 
 if not TYPE_CHECKING:  # type checkers re-export the names of a starred import only if the module has no __all__
     __all__ = [
@@ -44,9 +46,11 @@ if not TYPE_CHECKING:  # type checkers re-export the names of a starred import o
         "Layout",
         "MarginalEstimator",
         "Mechanism",
+        "Mixture",
         "NotIdentifiable",
         "ReportFormat",
         "ReportGroup",
+        "SetSystem",
         "UtilityOptimizedRR",
         "mechanism_from_spec",
         "register",
@@ -59,7 +63,6 @@ from sfumato.mechanisms.base import LARGEST_MATRIX as LARGEST_MATRIX, surrogate_
 from sfumato.mechanisms.candidates import LARGEST_TABLE as LARGEST_TABLE
 from sfumato.mechanisms.channel import Channel as Channel
 from sfumato.mechanisms.components import can_be_component as can_be_component
-from sfumato.mechanisms.cyclic.designs import LARGEST_OUTPUTS as LARGEST_OUTPUTS
 from sfumato.mechanisms.draws import (
     BitDraws as BitDraws,
     Decision as Decision,
@@ -113,6 +116,7 @@ from sfumato.mechanisms.reports.columns import (
 from sfumato.mechanisms.sampled_parts.restriction import policy_of_part as policy_of_part
 from sfumato.mechanisms.secret.base import information as information
 from sfumato.mechanisms.split_mix import ranks as ranks, split_mix_keys as split_mix_keys
+from sfumato.mechanisms.systems.designs.families import LARGEST_OUTPUTS as LARGEST_OUTPUTS
 from sfumato.mechanisms.table.alias import TOTAL as TOTAL, TOTAL_BITS as TOTAL_BITS
 from sfumato.mechanisms.tightest import candidate_columns as candidate_columns
 from sfumato.mechanisms.unary.mechanism import (

@@ -6,10 +6,10 @@ import numpy as np
 
 from sfumato.domain import Domain
 from sfumato.mechanisms.base import SURROGATE_VALUES, Mechanism
-from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.provenance import is_library_mechanism
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
+from sfumato.mechanisms.systems.shifts import CyclicDesign
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.table.mechanism import TableMechanism
 
 __all__ = ["COMPONENTS", "can_be_component", "numbered", "small"]

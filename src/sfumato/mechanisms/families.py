@@ -8,11 +8,11 @@ from __future__ import annotations
 from sfumato.mechanisms.registry import Family, add_family
 
 # isort: off
-from sfumato.mechanisms.randomized_response import *
+from sfumato.mechanisms.systems.singletons import *
 from sfumato.mechanisms.unary import *
-from sfumato.mechanisms.subset import *
-from sfumato.mechanisms.hadamard import *
-from sfumato.mechanisms.cyclic import *
+from sfumato.mechanisms.systems.subsets import *
+from sfumato.mechanisms.systems.hadamard_rows import *
+from sfumato.mechanisms.systems.shifts import *
 from sfumato.mechanisms.prior import *
 from sfumato.mechanisms.secret import *
 from sfumato.mechanisms.mean import *
@@ -24,7 +24,7 @@ from sfumato.mechanisms.blocks import *
 from sfumato.mechanisms.nested_cyclic import *
 from sfumato.mechanisms.composed_subsets import *
 from sfumato.mechanisms.product import *
-from sfumato.mechanisms.local_hashing import *
+from sfumato.mechanisms.systems.buckets import *
 from sfumato.mechanisms.memoized import *
 from sfumato.mechanisms.sampled_parts import *
 # isort: on

@@ -182,8 +182,10 @@ def estimator_for(mechanism: Mechanism) -> Estimator:
     if family is not None and family.estimator is not None:
         return family.estimator(mechanism)
     from sfumato.mechanisms.estimators.matrix import default_estimator
+    from sfumato.mechanisms.estimators.mixture import mixture_estimator
+    from sfumato.mechanisms.mixture import Mixture
 
-    return default_estimator(mechanism)
+    return mixture_estimator(mechanism) if isinstance(mechanism, Mixture) else default_estimator(mechanism)
 
 
 def kernel_for(mechanism: Mechanism) -> Kernel | None:

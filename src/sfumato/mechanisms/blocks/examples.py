@@ -5,11 +5,11 @@ from __future__ import annotations
 from sfumato.domain import Domain
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
-from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.examples import Examples
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
+from sfumato.mechanisms.systems.shifts import CyclicDesign
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
+from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.policy import Blocks
 
 __all__ = ["examples"]

@@ -13,20 +13,20 @@ import numpy.typing as npt
 from sfumato._core import INFINITE, Epsilon, quantity
 from sfumato.domain import Domain, align, checked_domain
 from sfumato.errors import Description, InvalidInput, NoMechanism
-from sfumato.mechanisms.cyclic.choice import best_design
-from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.mixture import Mixture
 from sfumato.mechanisms.part_documents import part_documents, read_parts
 from sfumato.mechanisms.partitioned.mechanism import KINDS, PartitionedMechanism
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
-from sfumato.mechanisms.two_level import MixtureMechanism
+from sfumato.mechanisms.systems.designs.choice import best_design
+from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
+from sfumato.mechanisms.systems.shifts import CyclicDesign
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
+from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.policy import Blocks
 
 __all__ = ["INNER", "BlockMechanism"]
 
 #: Mechanisms that a block may have, by short name; each takes the values, the level and the maximum number of outputs.
-INNER: dict[str, Callable[[Domain, Epsilon, float], MixtureMechanism]] = {
+INNER: dict[str, Callable[[Domain, Epsilon, float], Mixture]] = {
     "rr": lambda domain, epsilon, _: RandomizedResponse(domain, epsilon),
     "subset": lambda domain, epsilon, _: SubsetSelection(domain, epsilon),
     "hadamard": lambda domain, epsilon, _: HadamardResponse(domain, epsilon),
@@ -74,7 +74,7 @@ class BlockMechanism(PartitionedMechanism):
 
     name = "block"
 
-    def __init__(self, domain: Domain, blocks: Any, parts: Sequence[MixtureMechanism]) -> None:
+    def __init__(self, domain: Domain, blocks: Any, parts: Sequence[Mixture]) -> None:
         block_of = _checked_blocks(domain, blocks)
         sizes = np.bincount(block_of)
         if len(parts) != len(sizes):
@@ -160,7 +160,7 @@ class BlockMechanism(PartitionedMechanism):
             If ``audit_surrogate()`` of a block's mechanism returns an instance of another class.
         """
         largest = {type(part): part for part in sorted(self.parts, key=lambda part: len(part.domain))}
-        parts = [part.audit_surrogate() for part in largest.values()]
+        parts = [small for part in largest.values() if (small := part.audit_surrogate()) is not None]
         if [type(part) for part in parts] != list(largest):
             raise InvalidInput("BlockMechanism", "the audit surrogate of a part", "be of the same class", parts)
         parts.append(parts[0])
@@ -176,7 +176,7 @@ class BlockMechanism(PartitionedMechanism):
             keys = sorted(parameters)
             raise InvalidInput("BlockMechanism", "parameters", "have the keys blocks, kinds and kind", keys)
         parts = read_parts("BlockMechanism", "part", parameters, KINDS)
-        return cls(domain, parameters["blocks"], cast("list[MixtureMechanism]", parts))
+        return cls(domain, parameters["blocks"], cast("list[Mixture]", parts))
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class _Limit:
     outputs: Callable[[int], float]
     only_index: bool = False
 
-    def allows(self, part: MixtureMechanism) -> bool:
+    def allows(self, part: Mixture) -> bool:
         """Return whether the reports of a block's mechanism obey the limit."""
         outputs = 1 << part.bits if not part.report_format.is_histogram else part.outputs
         return outputs <= self.outputs(len(part.domain)) and (part.report_format.is_histogram or not self.only_index)
@@ -210,12 +210,12 @@ def _assembled(kind: type[BlockMechanism], policy: Blocks, names: Sequence[str],
     return kind(policy.domain, policy.block_of, [best[pair] for pair in kinds])
 
 
-def _best_part(size: int, epsilon: Epsilon, names: Sequence[str], limit: _Limit) -> MixtureMechanism:
+def _best_part(size: int, epsilon: Epsilon, names: Sequence[str], limit: _Limit) -> Mixture:
     """Return the mechanism of least risk for a block, among those within the limit if there are any."""
     domain = Domain.range(size)
     if size == 1:
         return RandomizedResponse(domain, INFINITE)  # a single value needs no noise
-    candidates: list[MixtureMechanism] = []
+    candidates: list[Mixture] = []
     for name in names:
         try:
             candidates.append(INNER[name](domain, epsilon, limit.outputs(size)))

@@ -10,10 +10,10 @@ import numpy as np
 from sfumato._core import ZERO
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.memoized.forms import at_level
+from sfumato.mechanisms.memoized.subsets import SUBSET
 from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
 from sfumato.mechanisms.partitioned.memory import PartitionedForm
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
-from sfumato.mechanisms.subset.memory import SUBSET
+from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.policy import Blocks, Policy, Uniform, structure_of
 
 __all__ = ["BLOCKS"]

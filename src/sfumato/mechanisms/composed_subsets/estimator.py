@@ -12,8 +12,8 @@ from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
 from sfumato.mechanisms.estimators.base import Estimator
 from sfumato.mechanisms.estimators.forms import Cohort
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
-from sfumato.mechanisms.estimators.inclusion import SetEstimator
 from sfumato.mechanisms.estimators.limits import ScoreLaw, relative_spread
+from sfumato.mechanisms.estimators.mixture import SubsetsEstimator
 from sfumato.mechanisms.estimators.scores import StretchedScores
 
 __all__ = ["ComposedSubsetsEstimator"]
@@ -35,7 +35,7 @@ class ComposedSubsetsEstimator(Estimator):
         self.size = len(mechanism.domain)
         self._block_of, self._blocks = mechanism.block_of, mechanism.blocks
         self._sizes = np.bincount(self._block_of).astype(np.float64)
-        self._values, self._labels = SetEstimator(mechanism.values), SetEstimator(mechanism.labels)
+        self._values, self._labels = SubsetsEstimator(mechanism.values), SubsetsEstimator(mechanism.labels)
         self._moments, self._label_moments = _PairMoments.of(self._values), _PairMoments.of(self._labels)
         self._correction = self._best_correction()
 
@@ -189,10 +189,11 @@ class _PairMoments:
     slope: float
 
     @classmethod
-    def of(cls, estimator: SetEstimator) -> _PairMoments:
+    def of(cls, estimator: SubsetsEstimator) -> _PairMoments:
         """Return the second moments of an estimator."""
         # p̂_x = (1[x in set] - b)/(a-b); two values are in the set with probability c₀ + (p_x + p_y)(c₁ - c₀).
         inclusion = estimator.inclusion
+        assert inclusion is not None
         other, gap, without_true = inclusion.other, inclusion.gap, inclusion.without_true
         step = inclusion.with_true - without_true
         scaled = (other - without_true, gap - 2 * step, without_true - other**2, step - other * gap)

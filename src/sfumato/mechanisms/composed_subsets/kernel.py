@@ -13,7 +13,7 @@ from sfumato.mechanisms.kernels.compile import Words, kernel
 from sfumato.mechanisms.kernels.decisions import INDEX_BITS, INDEX_MASK, ONE, WORD_BITS, ZERO, bernoulli, split
 from sfumato.mechanisms.kernels.lane_sets import lanes_between, resize, swap_in
 from sfumato.mechanisms.kernels.planes import lanes_below, plane_threshold, store
-from sfumato.mechanisms.subset.kernel import repairs
+from sfumato.mechanisms.kernels.subsets import repairs
 
 __all__ = ["build"]
 
@@ -34,7 +34,7 @@ def build(mechanism: ComposedSubsets) -> Kernel:
         np.uint64(mechanism.planes),
         mechanism.block_of.astype(np.uint64),
     )
-    mean, variance = map(sum, zip(*(repairs(part.draws()) for part in parts), strict=True))
+    mean, variance = map(sum, zip(*(repairs(part.system.draws()) for part in parts), strict=True))
     return Kernel.of(mechanism, _run, parameters, auxiliary_mean=mean, auxiliary_variance=variance)
 
 

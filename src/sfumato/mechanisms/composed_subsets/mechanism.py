@@ -17,7 +17,7 @@ from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Finished
 from sfumato.mechanisms.blocks.nested import NestedMechanism
 from sfumato.mechanisms.draws import Draws, Field, Layout
-from sfumato.mechanisms.subset.mechanism import SubsetSelection, scaled_size
+from sfumato.mechanisms.systems.subsets import SubsetSelection, scaled_size
 
 __all__ = ["MOST_BLOCKS", "ComposedSubsets"]
 

@@ -14,8 +14,9 @@ import numpy as np
 
 from sfumato._core import Epsilon, checked_integer
 from sfumato.domain import Domain, checked_domain
+from sfumato.mechanisms.mixture import Mixture
 from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
-from sfumato.mechanisms.two_level import OUTSIDE, MixtureMechanism
+from sfumato.mechanisms.systems.base import OUTSIDE
 from sfumato.policy import HighLow
 
 __all__ = ["HighLowMechanism"]
@@ -26,7 +27,7 @@ class HighLowMechanism(PartitionedMechanism):
 
     epsilon: Epsilon
 
-    def _hide(self, policy: HighLow, *mixtures: MixtureMechanism) -> None:
+    def _hide(self, policy: HighLow, *mixtures: Mixture) -> None:
         """Set up the part with the sensitive values as protected values; further parts are alternatives to it."""
         flags = policy.is_sensitive
         numbers = np.where(flags, np.cumsum(flags) - 1, OUTSIDE)
@@ -34,7 +35,7 @@ class HighLowMechanism(PartitionedMechanism):
         self._assemble(policy.domain, mixtures, np.zeros(len(flags), dtype=np.int64), numbers)
 
     @property
-    def mixture(self) -> MixtureMechanism:
+    def mixture(self) -> Mixture:
         """The mixture that randomizes the sensitive values, which it numbers in domain order."""
         return self.parts[0]
 

@@ -9,11 +9,10 @@ from typing import Any
 from sfumato._core import EpsilonLike
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.base import SURROGATE_VALUES
 from sfumato.mechanisms.candidates import most_outputs
-from sfumato.mechanisms.cyclic.choice import best_design
-from sfumato.mechanisms.cyclic.mechanism import CyclicDesign, cyclic_surrogate
 from sfumato.mechanisms.high_low.base import HighLowMechanism
+from sfumato.mechanisms.systems.designs.choice import best_design
+from sfumato.mechanisms.systems.shifts import CyclicDesign
 from sfumato.policy import HighLow
 
 __all__ = ["HighLowCyclic"]
@@ -81,11 +80,11 @@ class HighLowCyclic(HighLowMechanism):
         self._hide(policy, CyclicDesign(Domain.range(count), policy.epsilon, design=design, threshold=threshold))
 
     def audit_surrogate(self) -> HighLowCyclic:
-        mixture = self.mixture
+        mixture = self.mixture.audit_surrogate()
         assert isinstance(mixture, CyclicDesign)
-        protected, unprotected = min(len(mixture.domain), SURROGATE_VALUES), min(len(self.unprotected), 2)
+        protected, unprotected = len(mixture.domain), min(len(self.unprotected), 2)
         domain = Domain.range(protected + unprotected)
-        return type(self)(domain, range(protected), self.epsilon, design=cyclic_surrogate(mixture.design))
+        return type(self)(domain, range(protected), self.epsilon, design=mixture.design.document())
 
     @classmethod
     def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> HighLowCyclic:

@@ -8,9 +8,9 @@ from typing import Any
 
 from sfumato._core import Epsilon, EpsilonLike
 from sfumato.domain import Domain
-from sfumato.mechanisms.hadamard.estimator import HadamardEstimator
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.estimators.mixture import MixtureEstimator
 from sfumato.mechanisms.high_low.base import HighLowMechanism
+from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
 from sfumato.policy import HighLow
 
 __all__ = ["HighLowHadamard"]
@@ -120,7 +120,8 @@ def _best_block_size(sensitive: int, harmless: int, epsilon: Epsilon) -> int:
         mixture = HadamardResponse(Domain.range(sensitive), epsilon, block_size=block_size)
         if mixture.threshold == 0:
             return math.inf, mixture.blocks
-        estimator = HadamardEstimator(mixture)
+        estimator = mixture.estimator
+        assert isinstance(estimator, MixtureEstimator)
         total = float(estimator.second_moments().sum()) + harmless * estimator.unprotected_second_moment()
         return total, mixture.blocks
 

@@ -10,11 +10,11 @@ import numpy as np
 from sfumato._core import Epsilon, EpsilonLike, checked_integer
 from sfumato.domain import Domain
 from sfumato.mechanisms.base import SURROGATE_VALUES
-from sfumato.mechanisms.estimators.inclusion import mixture_moments
+from sfumato.mechanisms.estimators.mixture import mixture_moments
 from sfumato.mechanisms.high_low.base import HighLowMechanism
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
-from sfumato.mechanisms.subset.mechanism import SubsetSelection, scaled_size
-from sfumato.mechanisms.two_level import InclusionMixture
+from sfumato.mechanisms.mixture import Mixture
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
+from sfumato.mechanisms.systems.subsets import SubsetSelection, scaled_size
 from sfumato.policy import HighLow
 
 __all__ = ["HighLowSubset", "UtilityOptimizedRR", "best_high_low_size"]
@@ -88,7 +88,7 @@ class HighLowSubset(HighLowMechanism):
         size = checked_integer("HighLowSubset", "size", size, 1, max(1, count - 1))
         if size == 1:
             # A subset of one value is reported as an index, which holds the same information as a bitmap with one bit.
-            mixture: InclusionMixture = RandomizedResponse(Domain.range(count), policy.epsilon, threshold=threshold)
+            mixture: Mixture = RandomizedResponse(Domain.range(count), policy.epsilon, threshold=threshold)
         else:
             mixture = SubsetSelection(
                 Domain.range(count), policy.epsilon, size, threshold=threshold, coin=coin, planes=planes
@@ -166,6 +166,8 @@ def best_high_low_size(sensitive: int, harmless: int, epsilon: Epsilon) -> int:
     odds = np.expm1(min(float(epsilon), 700.0)) * d  # above 700, one member is best despite rounding
     with np.errstate(divide="ignore", invalid="ignore"):
         gamma, rest = odds / (odds + sensitive), sensitive / (odds + sensitive)
-        of_sensitive, of_harmless = mixture_moments(sensitive, sensitive, d, gamma, rest)
+        of_sensitive, of_harmless = mixture_moments(
+            sensitive, d / sensitive, (d - 1) / max(sensitive - 1, 1), gamma, rest
+        )
         risks = sensitive * of_sensitive + harmless * of_harmless
     return int(np.nanargmin(risks)) + 1 if np.isfinite(risks).any() else max(1, sensitive // 2)

@@ -8,9 +8,9 @@ import numpy as np
 
 from sfumato._core import Floats, Integers
 from sfumato.mechanisms.high_low_mixed.mechanism import HighLowMixedSubsets
-from sfumato.mechanisms.reports.count_laws import multinomial
-from sfumato.mechanisms.subset.count_law import subset_sums
-from sfumato.mechanisms.two_level import ONE, OUTSIDE
+from sfumato.mechanisms.mixture import ONE
+from sfumato.mechanisms.reports.count_laws import multinomial, subset_sums
+from sfumato.mechanisms.systems.base import OUTSIDE
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -32,7 +32,7 @@ def draw_counts(mechanism: HighLowMixedSubsets, generator: Generator, n: int, tr
         counts[end:] += revealed
         forced = generator.binomial(chosen[:1], float(part.gamma))
         free = chosen.sum() - revealed.sum() - forced
-        members = part.draws().members
+        members = part.system.draws().members
         if members:
             sums = subset_sums(generator, members, forced, free, distribution[None]).ravel()
             counts[start : start + len(sums)] = sums

@@ -11,7 +11,7 @@ from sfumato.mechanisms.estimators.base import Estimator
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
 from sfumato.mechanisms.high_low.sizes import Information
 from sfumato.mechanisms.high_low_mixed.mechanism import HighLowMixedSubsets
-from sfumato.mechanisms.two_level import OUTSIDE
+from sfumato.mechanisms.systems.base import OUTSIDE
 
 __all__ = ["HighLowMixedEstimator"]
 

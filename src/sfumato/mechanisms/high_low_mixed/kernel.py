@@ -12,15 +12,15 @@ from sfumato.mechanisms.kernels.base import Kernel
 from sfumato.mechanisms.kernels.compile import Words, kernel
 from sfumato.mechanisms.kernels.decisions import INDEX_BITS, INDEX_MASK, ONE, ONES, WORD_BITS, ZERO, bernoulli, split
 from sfumato.mechanisms.kernels.planes import plane_threshold
+from sfumato.mechanisms.kernels.subsets import draw_subset, include, repairs, subset_space
 from sfumato.mechanisms.partitioned.kernel import store_parted, value_tables
-from sfumato.mechanisms.subset.kernel import draw_subset, include, repairs, subset_space
 
 __all__ = ["build"]
 
 
 def build(mechanism: HighLowMixedSubsets) -> Kernel:
     """Return the kernel of a mechanism."""
-    draws = [part.draws() for part in mechanism.parts]
+    draws = [part.system.draws() for part in mechanism.parts]
     thresholds = [split(part.threshold, 32) for part in mechanism.parts]
     coins = [plane_threshold(each.coin, mechanism.planes) for each in draws]
     columns = (

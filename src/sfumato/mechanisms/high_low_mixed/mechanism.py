@@ -17,9 +17,10 @@ from sfumato.mechanisms.base import SURROGATE_VALUES, Finished, ReportGroup
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.high_low.base import HighLowMechanism
 from sfumato.mechanisms.high_low.sizes import best_high_low_mixture
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
-from sfumato.mechanisms.subset.mechanism import MOST_PLANES, SubsetSelection, cheap_planes, scaled_size
-from sfumato.mechanisms.two_level import ONE, OUTSIDE, MixtureMechanism
+from sfumato.mechanisms.mixture import ONE, Mixture
+from sfumato.mechanisms.systems.base import OUTSIDE
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
+from sfumato.mechanisms.systems.subsets import MOST_PLANES, SubsetSelection, cheap_planes, scaled_size
 from sfumato.policy import HighLow, PairwisePolicy, Policy
 
 __all__ = ["HighLowMixedSubsets"]
@@ -124,7 +125,7 @@ class HighLowMixedSubsets(HighLowMechanism):
         if planes is None:
             planes = max(cheap_planes(size, count) for size in self.sizes if size < count)
         self.planes = checked_integer(subject, "planes", planes, 1, MOST_PLANES)
-        answers, parts = Domain.range(count), list[MixtureMechanism]()
+        answers, parts = Domain.range(count), list[Mixture]()
         pairs = (self.sizes, _checked_pair(subject, "thresholds", thresholds), _checked_pair(subject, "coins", coins))
         for size, threshold, probability in zip(*pairs, strict=True):
             if size == count:
@@ -279,7 +280,7 @@ class HighLowMixedSubsets(HighLowMechanism):
             "weight": str(self.weight),
             "share": str(self.share),
             "thresholds": [str(part.threshold) for part in self.parts],
-            "coins": [part.draws().coin for part in self.parts],
+            "coins": [part.system.draws().coin for part in self.parts],
             "planes": self.planes,
         }
 

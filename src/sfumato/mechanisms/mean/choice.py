@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from sfumato._core import Epsilon, Floats
-from sfumato.mechanisms.two_level import ONE
+from sfumato.mechanisms.mixture import ONE
 
 __all__ = ["best_share", "best_width", "by_offset"]
 

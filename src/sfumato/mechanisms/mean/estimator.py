@@ -13,7 +13,7 @@ from sfumato.mechanisms.mean.choice import by_offset
 from sfumato.mechanisms.mean.geometric import TruncatedGeometric
 from sfumato.mechanisms.mean.one_bit import OneBit
 from sfumato.mechanisms.mean.shifted_bins import ShiftedBins
-from sfumato.mechanisms.two_level import ONE
+from sfumato.mechanisms.mixture import ONE
 
 __all__ = ["GeometricEstimator", "ShiftedBinsEstimator", "mean_estimator"]
 

@@ -8,7 +8,7 @@ from sfumato.mechanisms.examples import Examples
 from sfumato.mechanisms.mean.geometric import TruncatedGeometric
 from sfumato.mechanisms.mean.one_bit import OneBit
 from sfumato.mechanisms.mean.shifted_bins import ShiftedBins
-from sfumato.mechanisms.two_level import ONE
+from sfumato.mechanisms.mixture import ONE
 
 __all__ = ["examples"]
 

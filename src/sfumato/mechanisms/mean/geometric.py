@@ -18,8 +18,8 @@ from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import SURROGATE_VALUES, Finished, Mechanism, read_epsilon
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.mean.line import LARGEST_LINE, step_on_line
+from sfumato.mechanisms.mixture import ONE
 from sfumato.mechanisms.table.alias import TOTAL, AliasTable
-from sfumato.mechanisms.two_level import ONE
 from sfumato.policy import PairwisePolicy, Policy, Uniform
 
 __all__ = ["TruncatedGeometric"]

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.hadamard.kernel import reciprocal
 from sfumato.mechanisms.kernels.base import Kernel
 from sfumato.mechanisms.kernels.compile import Word, Words, device
 from sfumato.mechanisms.kernels.decisions import (
@@ -21,6 +20,7 @@ from sfumato.mechanisms.kernels.decisions import (
     rejections,
     split,
 )
+from sfumato.mechanisms.kernels.hadamard_rows import reciprocal
 from sfumato.mechanisms.kernels.repaired import looked_up_kernel, repaired_kernel
 from sfumato.mechanisms.mean.geometric import TruncatedGeometric
 from sfumato.mechanisms.mean.one_bit import OneBit

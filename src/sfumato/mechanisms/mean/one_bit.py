@@ -17,7 +17,7 @@ from sfumato.mechanisms.base import SURROGATE_VALUES, Finished, Mechanism, read_
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.mean.line import step_on_line
 from sfumato.mechanisms.mean.positions import checked_positions, integer_positions
-from sfumato.mechanisms.two_level import ONE
+from sfumato.mechanisms.mixture import ONE
 from sfumato.policy import INFINITE_CODE, LARGEST_DENSE, EpsilonMatrix, PairwisePolicy, Policy, Uniform
 
 __all__ = ["OneBit"]

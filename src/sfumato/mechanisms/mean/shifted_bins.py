@@ -15,7 +15,7 @@ from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import SURROGATE_VALUES, Finished, Mechanism, read_epsilon
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.mean.choice import best_share, best_width
-from sfumato.mechanisms.two_level import ONE, mixing_threshold
+from sfumato.mechanisms.mixture import ONE, mixing_threshold
 from sfumato.policy import PairwisePolicy, Policy, Uniform
 
 __all__ = ["ShiftedBins"]

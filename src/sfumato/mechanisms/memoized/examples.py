@@ -6,15 +6,12 @@ from sfumato._core import Epsilon
 from sfumato.domain import Domain
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.blocks.mechanism import BlockMechanism
-from sfumato.mechanisms.cyclic import examples as cyclic
 from sfumato.mechanisms.examples import Examples
-from sfumato.mechanisms.hadamard import examples as hadamard
 from sfumato.mechanisms.high_low import examples as high_low
 from sfumato.mechanisms.high_low.base import HighLowMechanism
 from sfumato.mechanisms.high_low.subset import HighLowSubset
 from sfumato.mechanisms.memoized.mechanism import MemoizedMechanism
-from sfumato.mechanisms.randomized_response import examples as randomized_response
-from sfumato.mechanisms.subset import examples as subset
+from sfumato.mechanisms.systems import examples as systems
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.policy import Blocks, HighLow, Uniform
 
@@ -58,17 +55,17 @@ def _samplers() -> list[Mechanism]:
     """Return mechanisms for the vectors of words and decisions."""
     blocks = [Blocks(_SMALL, "aabbb", epsilon) for epsilon in (["1", "0.5"], ["2", "2"])]
     table = TableMechanism.from_matrix(Domain(["no", "yes"]), [["3/4", "1/4"], ["1/3", "2/3"]])
-    at_level_one, _, at_level_zero, _ = randomized_response.examples().samplers()
+    at_level_one, _, at_level_zero, _ = systems.singletons().samplers()
     return [
         _uniform(at_level_one, "2", max_changes=3),
-        _uniform(cyclic.examples().reports()[1], "4"),
-        _uniform(hadamard.examples().laws("1")[0], "inf", refresh_every=7, max_changes=3),
-        _uniform(subset.examples().laws("1")[0], "1"),
+        _uniform(systems.shifts().reports()[1], "4"),
+        _uniform(systems.hadamard_rows().laws("1")[0], "inf", refresh_every=7, max_changes=3),
+        _uniform(systems.subsets().laws("1")[0], "1"),
         _uniform(at_level_zero, "2"),
         *_high_low("1", "2"),
         MemoizedMechanism.for_policies(BlockMechanism.for_policy(blocks[0]), *blocks),
         _uniform(table, "3"),
-        _uniform(subset.examples().laws("0.5")[1], "3"),
+        _uniform(systems.subsets().laws("0.5")[1], "3"),
         # Parts whose permanent sets are smaller than those of reports; sets of one member are indices.
         _two_sizes(HighLow(Domain.range(7), range(5), "0.2"), HighLow(Domain.range(7), range(5), "1.5")),
         _two_sizes(HighLow(Domain.range(7), range(5), "0.2"), HighLow(Domain.range(7), range(5), "3")),
@@ -79,7 +76,7 @@ def _samplers() -> list[Mechanism]:
 def _laws(epsilon: str) -> list[Mechanism]:
     """Return mechanisms over few values at a level ε, for the vectors of exact laws."""
     lifetime = str(Epsilon(epsilon) + Epsilon(epsilon))
-    return [_uniform(randomized_response.examples().laws(epsilon)[0], lifetime), _high_low(epsilon, lifetime)[0]]
+    return [_uniform(systems.singletons().laws(epsilon)[0], lifetime), _high_low(epsilon, lifetime)[0]]
 
 
 def examples() -> Examples:

@@ -23,9 +23,9 @@ from sfumato._core import ZERO, Epsilon, Floats
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Finished, Mechanism
 from sfumato.mechanisms.draws import Draws
+from sfumato.mechanisms.mixture import Mixture
 from sfumato.mechanisms.table.alias import TOTAL
 from sfumato.mechanisms.table.mechanism import TableMechanism
-from sfumato.mechanisms.two_level import MixtureMechanism
 from sfumato.policy import Policy, on_pairs
 
 __all__ = [
@@ -142,7 +142,7 @@ class Form(ABC, Generic[Kind]):
         return permanent.start(x)
 
 
-def mixture_odds(single: MixtureMechanism, permanent: MixtureMechanism) -> Odds:
+def mixture_odds(single: Mixture, permanent: Mixture) -> Odds:
     """Return ρ of two mixtures over the same sets; it is 1 if both are uniform."""
     if single.threshold > permanent.threshold:
         must = "be at least as large as the level of one report"
@@ -168,20 +168,20 @@ def check_sets(subject: str, single: Mechanism, permanent: Mechanism) -> None:
         raise InvalidInput("MemoizedMechanism", subject, must, permanent)
 
 
-class MixtureForm(Form[MixtureMechanism]):
+class MixtureForm(Form[Mixture]):
     """Mixtures: with probability γ the report is forced. The permanent answer has a larger γ, and ρ is their ratio."""
 
-    def permanent_for(self, single: MixtureMechanism, lifetime: Policy) -> MixtureMechanism | None:
+    def permanent_for(self, single: Mixture, lifetime: Policy) -> Mixture | None:
         pairs = on_pairs(lifetime)
         return None if pairs is None else at_level(single, pairs.least[0])
 
-    def check(self, single: MixtureMechanism, permanent: MixtureMechanism) -> None:
+    def check(self, single: Mixture, permanent: Mixture) -> None:
         check_sets("the permanent mechanism", single, permanent)
 
-    def keep(self, single: MixtureMechanism, permanent: MixtureMechanism) -> tuple[Odds, ...]:
+    def keep(self, single: Mixture, permanent: Mixture) -> tuple[Odds, ...]:
         return (mixture_odds(single, permanent),)
 
-    def blank(self, single: MixtureMechanism, permanent: MixtureMechanism) -> MixtureMechanism:  # noqa: ARG002
+    def blank(self, single: Mixture, permanent: Mixture) -> Mixture:  # noqa: ARG002
         return at_level(permanent, ZERO)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato._core import Floats
-from sfumato.mechanisms.cyclic.designs import LARGEST_OUTPUTS
 from sfumato.mechanisms.nested_cyclic.patterns import Patterns
 from sfumato.mechanisms.nested_cyclic.transforms import power_spectrum
+from sfumato.mechanisms.systems.designs.families import LARGEST_OUTPUTS
 
 __all__ = ["best_seed", "most_patterns"]
 

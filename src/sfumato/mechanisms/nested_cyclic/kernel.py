@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.mechanisms.hadamard.kernel import reciprocal
 from sfumato.mechanisms.kernels.base import Kernel
 from sfumato.mechanisms.kernels.compile import Word, Words, device
 from sfumato.mechanisms.kernels.decisions import (
@@ -20,6 +19,7 @@ from sfumato.mechanisms.kernels.decisions import (
     rejections,
     split,
 )
+from sfumato.mechanisms.kernels.hadamard_rows import reciprocal
 from sfumato.mechanisms.kernels.repaired import repaired_kernel
 from sfumato.mechanisms.nested_cyclic.mechanism import NestedCyclic
 

@@ -15,14 +15,14 @@ from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Finished
 from sfumato.mechanisms.blocks.nested import Column, NestedMechanism
 from sfumato.mechanisms.candidates import most_outputs
-from sfumato.mechanisms.cyclic.designs import LARGEST_OUTPUTS
 from sfumato.mechanisms.draws import Draws, Field, Layout
+from sfumato.mechanisms.mixture import ONE
 from sfumato.mechanisms.nested_cyclic.choice import best_seed, most_patterns
 from sfumato.mechanisms.nested_cyclic.patterns import HIGH_IN, HIGH_OUT, LOW_IN, LOW_OUT, Patterns
 from sfumato.mechanisms.nested_cyclic.sizes import best_nested_sizes, nested_likelihoods, nested_thresholds
 from sfumato.mechanisms.nested_cyclic.transforms import Spectrum, indicator_spectrum, inverse, spectrum
-from sfumato.mechanisms.subset.mechanism import scaled_size
-from sfumato.mechanisms.two_level import ONE
+from sfumato.mechanisms.systems.designs.families import LARGEST_OUTPUTS
+from sfumato.mechanisms.systems.subsets import scaled_size
 from sfumato.policy import PairwisePolicy
 
 __all__ = ["NestedCyclic"]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from sfumato._core import Epsilon, exceeds, floor_of_ratio
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.two_level import ONE, mixing_threshold
+from sfumato.mechanisms.mixture import ONE, mixing_threshold
 
 __all__ = ["best_nested_sizes", "least_nested_risk", "nested_likelihoods", "nested_thresholds"]
 

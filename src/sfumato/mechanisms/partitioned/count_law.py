@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sfumato._core import Floats, Integers
+from sfumato.mechanisms.mixture import Mixture
 from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
-from sfumato.mechanisms.reports.count_laws import histogram_counts, multinomial
-from sfumato.mechanisms.subset.count_law import subset_sums
-from sfumato.mechanisms.two_level import OUTSIDE, MixtureMechanism
+from sfumato.mechanisms.reports.count_laws import histogram_counts, multinomial, subset_sums
+from sfumato.mechanisms.systems.base import OUTSIDE
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -37,7 +37,7 @@ def draw_counts(mechanism: PartitionedMechanism, generator: Generator, n: int, t
     counts[end:] = revealed
     subsets: dict[tuple[int, int], list[int]] = {}
     for number, part in enumerate(mechanism.parts):
-        members = part.draws().members
+        members = part.system.draws().members
         if members:
             subsets.setdefault((len(part.domain), members), []).append(number)
             continue
@@ -62,7 +62,7 @@ def _of_part(mechanism: PartitionedMechanism, number: int, truth: Floats, protec
     )
 
 
-def _index_part(part: MixtureMechanism, generator: Generator, n: int, unrevealed: int, truth: Floats) -> Integers:
+def _index_part(part: Mixture, generator: Generator, n: int, unrevealed: int, truth: Floats) -> Integers:
     """Draw the histogram of a part that reports an index."""
     uniform = multinomial(generator, unrevealed, np.ones(part.outputs))
     return uniform + histogram_counts(part, generator, n, truth)

@@ -14,10 +14,10 @@ import numpy as np
 from sfumato._core import Floats, Integers, project_protected
 from sfumato.mechanisms.estimators.base import Estimator, HistogramEstimator
 from sfumato.mechanisms.estimators.likelihood import Fit
-from sfumato.mechanisms.estimators.parts import PartEstimator
+from sfumato.mechanisms.estimators.mixture import MixtureEstimator
 from sfumato.mechanisms.estimators.scores import PartitionedScores, Piece, Scores
+from sfumato.mechanisms.mixture import Mixture
 from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
-from sfumato.mechanisms.two_level import MixtureMechanism
 
 __all__ = ["PartitionedEstimator", "partitioned_estimator"]
 
@@ -26,7 +26,7 @@ __all__ = ["PartitionedEstimator", "partitioned_estimator"]
 class _Part:
     """One part: its estimator, its counts, its protected and unprotected values, and the counts of the latter."""
 
-    estimator: PartEstimator
+    estimator: MixtureEstimator
     counts: slice
     protected: Integers
     unprotected: Integers
@@ -45,7 +45,7 @@ class PartitionedEstimator(Estimator):
     def __init__(self, mechanism: PartitionedMechanism) -> None:
         self.size = len(mechanism.domain)
         self._length = mechanism.count_offsets[-1] + len(mechanism.unprotected)
-        known: dict[MixtureMechanism, PartEstimator] = {}
+        known: dict[Mixture, MixtureEstimator] = {}
         unprotected_part = mechanism.part_of[mechanism.unprotected]
         self.parts = []
         for number, mixture in enumerate(mechanism.parts):
@@ -111,7 +111,7 @@ class PartitionedEstimator(Estimator):
     def second_moments(self) -> Floats:
         # A report of one part has score 0 for the values of all other parts.
         second_moments = np.empty(self.size)
-        known: dict[PartEstimator, tuple[Floats, float]] = {}
+        known: dict[MixtureEstimator, tuple[Floats, float]] = {}
         for part in self.parts:
             estimator = part.estimator
             if estimator not in known:
@@ -263,8 +263,8 @@ def partitioned_estimator(mechanism: PartitionedMechanism) -> PartitionedEstimat
     return PartitionedHistogramEstimator(mechanism) if mechanism.reports_index else PartitionedEstimator(mechanism)
 
 
-def _part_estimator(mixture: MixtureMechanism) -> PartEstimator:
+def _part_estimator(mixture: Mixture) -> MixtureEstimator:
     """Return the estimator of a part."""
     estimator = mixture.estimator
-    assert isinstance(estimator, PartEstimator)
+    assert isinstance(estimator, MixtureEstimator)
     return estimator

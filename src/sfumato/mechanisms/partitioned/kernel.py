@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato.mechanisms.cyclic.kernel import shift_table, shifted
 from sfumato.mechanisms.kernels.base import Kernel
 from sfumato.mechanisms.kernels.compile import Word, Words, device, kernel
 from sfumato.mechanisms.kernels.decisions import (
@@ -26,9 +25,11 @@ from sfumato.mechanisms.kernels.decisions import (
     split,
 )
 from sfumato.mechanisms.kernels.planes import plane_threshold, store
+from sfumato.mechanisms.kernels.shifts import shift_table, shifted
+from sfumato.mechanisms.kernels.subsets import draw_subset, include, repairs, subset_space
+from sfumato.mechanisms.mixture import Mixture
 from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
-from sfumato.mechanisms.subset.kernel import draw_subset, include, repairs, subset_space
-from sfumato.mechanisms.two_level import OUTSIDE, MixtureDraws, MixtureMechanism
+from sfumato.mechanisms.systems.base import OUTSIDE, MixtureDraws
 
 __all__ = ["build", "store_parted", "value_tables"]
 
@@ -42,7 +43,7 @@ def build(mechanism: PartitionedMechanism) -> Kernel:
     values = (mechanism.part_of.astype(np.uint64), *value_tables(mechanism))
     frame_words = np.uint64(mechanism.layout.frame_bits // 64)
     # Parts differ in the number of repairs; the greatest of all parts suffices for any mixture of values.
-    draws = [part.draws() for part in parts]
+    draws = [part.system.draws() for part in parts]
     needs = [_auxiliary(each) for each in dict.fromkeys(draws)]
     mean, variance = max(mean for mean, _ in needs), max(variance for _, variance in needs)
     index_parts = _index_parameters(parts, draws)
@@ -78,7 +79,7 @@ def _auxiliary(draws: MixtureDraws) -> tuple[float, float]:
     return mean, mean
 
 
-def _index_parameters(parts: tuple[MixtureMechanism, ...], draws: Sequence[MixtureDraws]) -> tuple[Words, ...]:
+def _index_parameters(parts: tuple[Mixture, ...], draws: Sequence[MixtureDraws]) -> tuple[Words, ...]:
     """Return per part the threshold's halves and its draws, and the shifts of all cyclic designs with their starts.
 
     Columns are zero unless the part is a Hadamard response, forced shifts and modulus unless it is a cyclic design.

@@ -1,6 +1,6 @@
 """Mechanisms made of parts: a report may reveal the part of a value, but not which value of the part it is.
 
-Every part has a separate mixture (``two_level.MixtureMechanism``) over its *protected* values. A part may also have
+Every part has a separate mixture (``mixture.Mixture``) over its *protected* values. A part may also have
 *unprotected* values, which no policy protects. With probability γ the report reveals such a value. Otherwise it is a
 uniform report of the part, which is as likely as for a protected value outside its set. Block mechanisms have many
 parts and no unprotected values; mechanisms for sensitive and harmless values have one part with unprotected values.
@@ -22,13 +22,14 @@ from sfumato._core import Integers, quantity
 from sfumato.domain import Domain
 from sfumato.errors import LimitExceeded
 from sfumato.mechanisms.base import Finished, Mechanism, ReportGroup
-from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.draws import Draws, Field, Layout
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
+from sfumato.mechanisms.mixture import Mixture
 from sfumato.mechanisms.provenance import is_library_mechanism
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
-from sfumato.mechanisms.two_level import OUTSIDE, MixtureMechanism
+from sfumato.mechanisms.systems.base import OUTSIDE
+from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
+from sfumato.mechanisms.systems.shifts import CyclicDesign
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
+from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.policy import INFINITE_CODE, LARGEST_DENSE, PairwisePolicy, Policy, Prior, representatives
 
 __all__ = ["KINDS", "PartitionedMechanism"]
@@ -49,13 +50,11 @@ class PartitionedMechanism(Mechanism):
     above it. The i-th unprotected value has the number of parts plus i above, and zeros below.
     """
 
-    parts: tuple[MixtureMechanism, ...]
+    parts: tuple[Mixture, ...]
     part_of: Integers
     number_of: Integers
 
-    def _assemble(
-        self, domain: Domain, parts: Sequence[MixtureMechanism], part_of: Integers, number_of: Integers
-    ) -> None:
+    def _assemble(self, domain: Domain, parts: Sequence[Mixture], part_of: Integers, number_of: Integers) -> None:
         """Set the parts, and the part and position of every value."""
         self.domain = domain
         self.parts = tuple(parts)
@@ -143,7 +142,7 @@ class PartitionedMechanism(Mechanism):
 
     def probability(self, report: int, x: int) -> Fraction:
         part, inner = self.parse(report)
-        mixture: MixtureMechanism = self.parts[int(self.part_of[x])]
+        mixture: Mixture = self.parts[int(self.part_of[x])]
         if part == OUTSIDE:
             return mixture.gamma if inner == x else Fraction(0)
         if part != self.part_of[x]:
@@ -171,7 +170,7 @@ class PartitionedMechanism(Mechanism):
         return order, np.searchsorted(self.part_of[order], np.arange(len(self.parts) + 1))
 
     def representatives(self) -> Iterable[int]:
-        first: dict[MixtureMechanism, int] = {}
+        first: dict[Mixture, int] = {}
         for number, part in enumerate(self.parts):
             first.setdefault(part, int(self.protected(number)[0]))
         return [*first.values(), *self.unprotected[:1].tolist()]
@@ -212,7 +211,7 @@ class PartitionedMechanism(Mechanism):
                 groups.append(ReportGroup(everywhere, group.least * (parts_of_others == {number})))
         return [*groups, *self._revealing_groups(values)]
 
-    def _groups_of_mixture(self, part: MixtureMechanism, values: Sequence[int]) -> Iterator[ReportGroup]:
+    def _groups_of_mixture(self, part: Mixture, values: Sequence[int]) -> Iterator[ReportGroup]:
         """Yield the groups of a part's reports, for values of the part."""
         # All sensitive values have one number in a part whose sets contain all of them.
         last = len(part.domain) - 1
@@ -245,7 +244,7 @@ class PartitionedMechanism(Mechanism):
                 [self._column(int(self.unprotected[0] if len(self.unprotected) else self.protected(0)[0]), None)]
             )
         weights, part = [policy.prior[x] for x in self.protected(0).tolist()], self.parts[0]
-        reports = (part.lightest(weights), part.heaviest(weights)) if len(weights) > 1 else (0,)
+        reports = [part.extreme(weights, heaviest=heaviest) for heaviest in (False, True)] if len(weights) > 1 else [0]
         return ((self.of_part(0, report), self._likelihoods(0, report)) for report in reports)
 
     def _worst_pairs(self, policy: PairwisePolicy) -> Iterator[tuple[int, int]]:
@@ -312,12 +311,12 @@ class PartitionedMechanism(Mechanism):
         return likelihoods
 
 
-def _shape(part: MixtureMechanism) -> tuple[int, ...]:
+def _shape(part: Mixture) -> tuple[int, ...]:
     """Return the lanes and planes of a part, which determine its layout."""
     return (part.layout.lanes, part.layout.planes) if part.layout.lanes else ()
 
 
-def _layouts(parts: Sequence[MixtureMechanism]) -> dict[tuple[int, ...], Layout]:
+def _layouts(parts: Sequence[Mixture]) -> dict[tuple[int, ...], Layout]:
     """Return a layout for each kind of part, all with frames of one length."""
     several_blocks = any(len(part.layout.numbers) > 2 for part in parts)
     fields = _INDEX_FIELDS if several_blocks else _INDEX_FIELDS[:2]
@@ -337,6 +336,6 @@ def _layouts(parts: Sequence[MixtureMechanism]) -> dict[tuple[int, ...], Layout]
 # -- parts in a spec ---------------------------------------------------------------------------------------
 
 #: Mechanisms that a part may have, by name.
-KINDS: dict[str, type[MixtureMechanism]] = {
+KINDS: dict[str, type[Mixture]] = {
     kind.name: kind for kind in (RandomizedResponse, SubsetSelection, HadamardResponse, CyclicDesign)
 }

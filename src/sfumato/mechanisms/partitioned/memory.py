@@ -13,11 +13,12 @@ from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Finished
 from sfumato.mechanisms.draws import Draws
 from sfumato.mechanisms.memoized.forms import Form, Odds, check_sets, mixture_odds
+from sfumato.mechanisms.memoized.subsets import extensions, if_full, joint_of_sets, with_one_more
+from sfumato.mechanisms.mixture import Mixture
 from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
-from sfumato.mechanisms.subset.memory import extensions, if_full, joint_of_sets, with_one_more
-from sfumato.mechanisms.two_level import OUTSIDE, MixtureMechanism
+from sfumato.mechanisms.systems.base import OUTSIDE
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
+from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.policy import Policy
 
 __all__ = ["PartitionedForm"]
@@ -109,13 +110,13 @@ class PartitionedForm(Form[PartitionedMechanism]):
         return total
 
 
-def _has_smaller_sets(single: MixtureMechanism, permanent: MixtureMechanism) -> bool:
+def _has_smaller_sets(single: Mixture, permanent: Mixture) -> bool:
     """Return whether a part of one report has sets that contain those of the permanent answer; one value is a set."""
     is_set = isinstance(permanent, SubsetSelection | RandomizedResponse) and len(permanent.domain) > 1
     same_values = len(single.domain) == len(permanent.domain)
     return is_set and same_values and isinstance(single, SubsetSelection) and permanent.density <= single.density
 
 
-def _as_set(permanent: MixtureMechanism, answer: int) -> int:
+def _as_set(permanent: Mixture, answer: int) -> int:
     """Return the permanent answer of a part as a bitmap."""
     return answer if isinstance(permanent, SubsetSelection) else 1 << answer

@@ -19,12 +19,12 @@ import numpy.typing as npt
 
 from sfumato._core import Epsilon, Floats, exceeds, floor_of_ratio, quantity
 from sfumato.errors import InvalidInput, NoMechanism, Undecided
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
+from sfumato.mechanisms.mixture import TwoLevelMechanism
+from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
+from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.mechanisms.table.alias import TOTAL
 from sfumato.mechanisms.table.mechanism import TableMechanism
-from sfumato.mechanisms.two_level import TwoLevelMechanism
 from sfumato.policy import Prior
 
 __all__ = ["prior_hadamard", "prior_response", "prior_subset", "prior_table"]
@@ -87,7 +87,7 @@ def _at_greatest_epsilon(policy: Prior, build: Callable[[Epsilon], Built]) -> Bu
     probe = build(policy.epsilon)
     lightest, heaviest = (
         sum((p for x, p in enumerate(policy.prior) if probe.in_set(report, x)), Fraction(0))
-        for report in (probe.lightest(policy.prior), probe.heaviest(policy.prior))
+        for report in (probe.extreme(policy.prior, heaviest=heaviest) for heaviest in (False, True))
     )
     epsilon = policy.greatest_subset_epsilon(lightest, heaviest)
     mechanism = build(epsilon)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from sfumato.domain import Domain
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.examples import Examples
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.product.mechanism import ProductMechanism
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
+from sfumato.mechanisms.systems.shifts import CyclicDesign
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.table.mechanism import TableMechanism
 
 __all__ = ["examples"]

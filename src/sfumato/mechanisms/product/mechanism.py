@@ -16,11 +16,11 @@ from sfumato.domain import Domain, checked_domain
 from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms.base import LARGEST_MATRIX, Finished, Mechanism
 from sfumato.mechanisms.components import COMPONENTS, can_be_component, numbered, small
-from sfumato.mechanisms.cyclic.designs import LARGEST_OUTPUTS
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.estimators.marginals import axes_of_factors, kronecker
 from sfumato.mechanisms.part_documents import part_documents, read_parts
 from sfumato.mechanisms.product.ratios import worst_reports
+from sfumato.mechanisms.systems.designs.families import LARGEST_OUTPUTS
 from sfumato.mechanisms.tightest import tightest_report
 from sfumato.policy import (
     LARGEST_DENSE,

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from sfumato._core import Epsilon, Integers, exceeds, excess
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.two_level import TwoLevelMechanism
+from sfumato.mechanisms.mixture import TwoLevelMechanism
 from sfumato.policy import INFINITE_CODE, PairwisePolicy
 
 __all__ = ["worst_reports"]

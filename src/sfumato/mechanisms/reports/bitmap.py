@@ -36,7 +36,7 @@ class RowFormat(ReportFormat):
 
 
 class BitmapFormat(RowFormat):
-    """Format of reports that are bitmaps, such as one bit per value, in which any number of bits may be set.
+    """Format of reports that are bitmaps, such as one bit per value.
 
     Count i of an aggregate is the number of reports with bit i set.
 
@@ -44,6 +44,8 @@ class BitmapFormat(RowFormat):
     ----------
     bits
         The number of bits of a report.
+    size
+        The number of bits that are set in every report; any number by default.
 
     Examples
     --------
@@ -55,8 +57,22 @@ class BitmapFormat(RowFormat):
     encoding = "bitmap"
     counts_in_bulk = True
 
+    def __init__(self, bits: int, size: int | None = None) -> None:
+        super().__init__(bits)
+        self.size = size
+
+    @property
+    def counts_per_report(self) -> int | None:
+        return self.size
+
     def _count_size(self) -> int:
         return self.bits
+
+    def _check_rows(self, array: npt.NDArray[np.uint8], subject: str, first_row: int) -> None:
+        if self.size is not None:
+            weights = np.bitwise_count(array).sum(axis=1, dtype=np.int64)
+            must = f"have exactly {quantity(self.size, 'bit')} set"
+            self._refuse_rows(subject, first_row, array, weights != self.size, must)
 
     def count(self, reports: npt.NDArray[Any], counts: Integers) -> None:
         if reports.nbytes > SMALL_BATCH_BYTES:

@@ -17,11 +17,11 @@ from sfumato.domain import Domain, checked_domain, read_mapping
 from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms.base import Finished, Mechanism
 from sfumato.mechanisms.components import COMPONENTS, can_be_component, numbered, small
-from sfumato.mechanisms.cyclic.designs import LARGEST_OUTPUTS
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.part_documents import part_documents, read_parts
 from sfumato.mechanisms.product.mechanism import ProductMechanism
 from sfumato.mechanisms.sampled_parts.restriction import policy_of_part
+from sfumato.mechanisms.systems.designs.families import LARGEST_OUTPUTS
 from sfumato.mechanisms.tightest import tightest_report
 from sfumato.policy import LARGEST_DENSE, UNCONSTRAINED, PairwisePolicy, Policy, Product, TightestConstraint, Uniform
 

@@ -10,8 +10,8 @@ import numpy as np
 from sfumato._core import ZERO, Epsilon, EpsilonLike, digits_of, floor_of_log
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput, Undecided
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
 from sfumato.mechanisms.secret.base import SecretTable
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.policy import Anything, AtLeast, Known, Secret
 

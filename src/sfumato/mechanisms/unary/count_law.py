@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sfumato._core import Floats, Integers
+from sfumato.mechanisms.mixture import ONE
 from sfumato.mechanisms.reports.count_laws import multinomial
-from sfumato.mechanisms.two_level import ONE
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 
 if TYPE_CHECKING:

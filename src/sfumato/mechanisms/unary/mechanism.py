@@ -18,7 +18,7 @@ from sfumato.domain import Domain, checked_domain
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Finished, Mechanism, ReportGroup, read_epsilon
 from sfumato.mechanisms.draws import Draws, Layout
-from sfumato.mechanisms.two_level import ONE, TwoLevelMechanism, extreme_indices
+from sfumato.mechanisms.mixture import ONE, TwoLevelMechanism
 
 __all__ = ["PLANES", "IndependentBits", "UnaryEncoding", "has_independent_steps", "independent_bits_of"]
 
@@ -195,12 +195,9 @@ class UnaryEncoding(IndependentBits, TwoLevelMechanism):
     def separating(self, x: int, other: int) -> int:  # noqa: ARG002
         return 1 << x
 
-    def lightest(self, weights: Sequence[Fraction]) -> int:
-        return 1 << extreme_indices(weights, 1, heaviest=False)[0]
-
-    def heaviest(self, weights: Sequence[Fraction]) -> int:
-        everything = (1 << len(weights)) - 1
-        return everything ^ self.lightest(weights)
+    def extreme(self, weights: Sequence[Fraction], *, heaviest: bool) -> int:
+        lightest = 1 << min(range(len(weights)), key=weights.__getitem__)
+        return lightest ^ (1 << len(weights)) - 1 if heaviest else lightest
 
     def parameters(self) -> dict[str, Any]:
         return {

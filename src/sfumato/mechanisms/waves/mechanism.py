@@ -17,7 +17,7 @@ from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms.base import SURROGATE_VALUES, Finished, Mechanism, read_epsilon
 from sfumato.mechanisms.candidates import most_outputs
 from sfumato.mechanisms.draws import Draws, Field, Layout
-from sfumato.mechanisms.two_level import ONE, mixing_threshold
+from sfumato.mechanisms.mixture import ONE, mixing_threshold
 from sfumato.mechanisms.waves.choice import WEIGHT_SUM, best_modulus, best_waves
 from sfumato.mechanisms.waves.sets import LARGEST_MODULUS, Wave
 from sfumato.policy import PairwisePolicy, Policy, Uniform

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from sfumato.mechanisms.candidates import short_bits
-from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.memoized.forms import MixtureForm
-from sfumato.mechanisms.two_level import MixtureMechanism
+from sfumato.mechanisms.mixture import Mixture
+from sfumato.mechanisms.systems.shifts import CyclicDesign
 from sfumato.policy import Policy, on_pairs
 
 __all__ = ["CYCLIC"]
@@ -20,7 +20,7 @@ _DENSITIES = 6
 class _CyclicForm(MixtureForm):
     """Cyclic designs: reports and permanent answers have the same sets, so their density is a compromise."""
 
-    def variants(self, single: MixtureMechanism, lifetime: Policy) -> Iterable[MixtureMechanism]:
+    def variants(self, single: Mixture, lifetime: Policy) -> Iterable[Mixture]:
         pairs, first = on_pairs(lifetime), single.stated_epsilon
         if pairs is None or first is None or pairs.least[0].is_infinite:
             return

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.mechanisms.hadamard.mechanism import HadamardResponse
 from sfumato.mechanisms.kernels.base import Kernel
 from sfumato.mechanisms.kernels.compile import Word, Words, device
 from sfumato.mechanisms.kernels.decisions import (
@@ -27,6 +26,7 @@ from sfumato.mechanisms.kernels.decisions import (
     split,
 )
 from sfumato.mechanisms.kernels.repaired import repaired_kernel
+from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
 
 __all__ = ["build", "reciprocal"]
 

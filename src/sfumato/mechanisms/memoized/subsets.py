@@ -12,8 +12,9 @@ from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Finished
 from sfumato.mechanisms.draws import Draws
 from sfumato.mechanisms.memoized.forms import Form, Odds, at_level, mixture_odds
-from sfumato.mechanisms.subset.mechanism import SubsetSelection, best_subset_size, nth_set_bit
-from sfumato.mechanisms.two_level import OUTSIDE, MixtureMechanism
+from sfumato.mechanisms.mixture import Mixture
+from sfumato.mechanisms.systems.base import OUTSIDE
+from sfumato.mechanisms.systems.subsets import SubsetSelection, best_subset_size, nth_set_bit
 from sfumato.policy import Policy, on_pairs
 
 __all__ = ["SUBSET", "extensions", "if_full", "joint_of_sets", "with_one_more"]
@@ -92,7 +93,7 @@ def extensions(blank: SubsetSelection, size: int) -> int:
 
 
 def joint_of_sets(
-    permanent: MixtureMechanism,
+    permanent: Mixture,
     blank: SubsetSelection,
     reports: Sequence[int | None],
     x: int,

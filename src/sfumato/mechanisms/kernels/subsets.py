@@ -32,8 +32,8 @@ from sfumato.mechanisms.kernels.vectors import (
     vector_at,
     zeros,
 )
-from sfumato.mechanisms.subset.mechanism import SubsetSelection
-from sfumato.mechanisms.two_level import MixtureDraws
+from sfumato.mechanisms.systems.base import MixtureDraws
+from sfumato.mechanisms.systems.subsets import SubsetSelection
 
 __all__ = ["build", "draw_subset", "include", "repairs", "subset_space"]
 
@@ -50,7 +50,7 @@ def build(mechanism: SubsetSelection) -> Kernel:
         *split(mechanism.threshold, 32),
         plane_threshold(mechanism.coin, mechanism.planes),
     )
-    mean, variance = repairs(mechanism.draws())
+    mean, variance = repairs(mechanism.system.draws())
     return Kernel.of(mechanism, _run, parameters, auxiliary_mean=mean, auxiliary_variance=variance)
 
 

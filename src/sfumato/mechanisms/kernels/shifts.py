@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.mechanisms.cyclic.mechanism import CyclicDesign
 from sfumato.mechanisms.kernels.base import Kernel
 from sfumato.mechanisms.kernels.compile import Word, Words, device
 from sfumato.mechanisms.kernels.decisions import (
@@ -20,14 +19,15 @@ from sfumato.mechanisms.kernels.decisions import (
     split,
 )
 from sfumato.mechanisms.kernels.repaired import looked_up_kernel
-from sfumato.mechanisms.two_level import MixtureMechanism
+from sfumato.mechanisms.mixture import Mixture
+from sfumato.mechanisms.systems.shifts import CyclicDesign, Shifts
 
 __all__ = ["build", "shift_table", "shifted"]
 
 
 def build(mechanism: CyclicDesign) -> Kernel:
     """Return the kernel of a mechanism."""
-    draws = mechanism.draws()
+    draws = mechanism.system.draws()
     parameters = (
         *split(mechanism.threshold, 32),
         np.uint64(draws.choices),
@@ -41,9 +41,12 @@ def build(mechanism: CyclicDesign) -> Kernel:
     return Kernel.of(mechanism, _run, parameters, auxiliary_mean=mean)
 
 
-def shift_table(mechanism: MixtureMechanism) -> Words:
+def shift_table(mechanism: Mixture) -> Words:
     """Return the forced reports of value 0 in the high halves, and the least values that wrap around in the low."""
-    shifts, modulus = mechanism.forced_shifts().astype(np.uint64), np.uint64(max(mechanism.draws().modulus, 1))
+    system = mechanism.system
+    if not isinstance(system, Shifts):
+        return np.zeros(0, np.uint64)
+    shifts, modulus = system.forced_shifts().astype(np.uint64), np.uint64(system.design.modulus)
     return shifts << INDEX_BITS | modulus - shifts % modulus
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sfumato.mechanisms.kernels.base import Kernel
 from sfumato.mechanisms.kernels.compile import Word, Words, device, kernel
 from sfumato.mechanisms.kernels.decisions import INDEX_BITS, ONE, ZERO, below, bernoulli, rejection_rate, split
-from sfumato.mechanisms.local_hashing.mechanism import LocalHashing
+from sfumato.mechanisms.systems.buckets import LocalHashing
 
 __all__ = ["build"]
 

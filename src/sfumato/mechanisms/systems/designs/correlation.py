@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Floats, Integers
-from sfumato.mechanisms.cyclic.designs import DifferenceFamily
+from sfumato.mechanisms.systems.designs.families import DifferenceFamily
 
 __all__ = ["difference_counts", "gather", "gather_exactly", "is_balanced", "rounding_bound", "spread", "spread_exactly"]
 

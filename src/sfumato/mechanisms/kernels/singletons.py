@@ -18,7 +18,7 @@ from sfumato.mechanisms.kernels.decisions import (
     split,
 )
 from sfumato.mechanisms.kernels.repaired import repaired_kernel
-from sfumato.mechanisms.randomized_response.mechanism import RandomizedResponse
+from sfumato.mechanisms.systems.singletons import RandomizedResponse
 
 __all__ = ["build"]
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from sfumato._core import Epsilon, quantity
 from sfumato.errors import NoMechanism
 from sfumato.mechanisms.candidates import short_bits
-from sfumato.mechanisms.cyclic.designs import LARGEST_OUTPUTS, DifferenceFamily, ResidueFamily, SingerSet
-from sfumato.mechanisms.cyclic.numbers import divisors, next_prime, prime_powers
-from sfumato.mechanisms.estimators.inclusion import mixture_moments
+from sfumato.mechanisms.estimators.mixture import mixture_moments
+from sfumato.mechanisms.systems.designs.families import LARGEST_OUTPUTS, DifferenceFamily, ResidueFamily, SingerSet
+from sfumato.mechanisms.systems.designs.numbers import divisors, next_prime, prime_powers
 
 __all__ = ["best_design"]
 
@@ -50,7 +50,9 @@ def best_design(
         if odds < _LEAST_ODDS:
             return 0.0  # no design learns anything, so the one with the shortest reports is chosen
         chance = odds * size / modulus
-        of_value, of_unprotected = mixture_moments(values, modulus, size, chance / (chance + 1), 1 / (chance + 1))
+        of_value, of_unprotected = mixture_moments(
+            values, size / modulus, (size - 1) / max(modulus - 1, 1), chance / (chance + 1), 1 / (chance + 1)
+        )
         return float(values * of_value + unprotected * of_unprotected) - 1  # |p|² at the uniform distribution
 
     options = [(risk(modulus, size), outputs, build) for modulus, size, outputs, build in _options(values, odds, most)]

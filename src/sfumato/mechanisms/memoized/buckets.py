@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from sfumato.mechanisms.local_hashing.mechanism import LocalHashing
 from sfumato.mechanisms.memoized.forms import MixtureForm
-from sfumato.mechanisms.two_level import MixtureMechanism
+from sfumato.mechanisms.mixture import Mixture
+from sfumato.mechanisms.systems.buckets import LocalHashing
 
 __all__ = ["BUCKETS"]
 
@@ -16,15 +16,15 @@ class _BucketForm(MixtureForm):
 
     shares_answers = True
 
-    def most_answers(self, permanent: MixtureMechanism) -> int:
+    def most_answers(self, permanent: Mixture) -> int:
         assert isinstance(permanent, LocalHashing)
         return min(permanent.buckets, len(permanent.domain))
 
-    def key(self, permanent: MixtureMechanism, x: int, earlier: int) -> int:
+    def key(self, permanent: Mixture, x: int, earlier: int) -> int:
         assert isinstance(permanent, LocalHashing)
         return permanent.bucket(earlier // permanent.buckets, x)
 
-    def start(self, permanent: MixtureMechanism, x: int, earlier: int | None) -> Hashable:
+    def start(self, permanent: Mixture, x: int, earlier: int | None) -> Hashable:
         assert isinstance(permanent, LocalHashing)
         return permanent.start(x) if earlier is None else (x, earlier // permanent.buckets)
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from sfumato._core import Integers, checked_integer
 from sfumato.errors import InvalidInput, UnknownSpec
-from sfumato.mechanisms.cyclic.numbers import (
+from sfumato.mechanisms.systems.designs.numbers import (
     first_primitive_polynomial,
     is_prime,
     is_primitive_polynomial,

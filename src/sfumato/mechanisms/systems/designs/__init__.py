@@ -1,0 +1,1 @@
+"""Cyclic difference families: their construction, choice and sums over their sets."""
