@@ -404,6 +404,28 @@ def test_nothing_in_store_or_log_says_who_sent_what(tmp_path: Path, caplog: pyte
         assert secret.encode() not in stored
 
 
+def test_no_line_of_the_log_has_the_time_of_an_accepted_report(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A device asks for admission just before it sends, so a line about the question would have that time too."""
+    caplog.set_level("INFO")
+    LOG.propagate = True
+    with served(f"sqlite:///{tmp_path}/collect.db") as collector:
+        name, mechanism, _ = collector.create(submission="token")
+        token = collector.as_admin("POST", f"/v1/collections/{name}/tokens", {"count": 1}).json["tokens"][0]
+
+        def admission(batch: str) -> int:
+            headers = {"Idempotency-Key": batch}
+            return collector.ask("GET", f"/v1/collections/{name}/admission", token=token, headers=headers).status
+
+        assert admission("first-batch") == 200
+        assert collector.send(name, mechanism, reports_of(mechanism, 1), "first-batch", token).status == 200
+        assert admission("other-batch") == 403
+    fields = [vars(record)["fields"] for record in caplog.records if record.getMessage() == "request"]
+    sent = [line for line in fields if line["route"].endswith(("/reports", "/admission"))]
+    assert [(line["route"].rpartition("/")[2], line["reason"]) for line in sent] == [("admission", "token-spent")]
+
+
 def test_metrics_count_refusals_by_reason(tmp_path: Path) -> None:
     with served(f"sqlite:///{tmp_path}/collect.db") as collector:
         name, mechanism, _ = collector.create()

@@ -34,6 +34,9 @@ _PAGE_HEADERS = [
 ]
 #: Paths that are read under any host name, by the machine itself or by monitoring.
 _PROBES = ("/healthz", "/readyz", "/metrics")
+#: Ends of the routes that leave no line in the log unless they are rejected, because of its time: browsers ask for
+#: admission just before they send.
+_UNLOGGED = ("/reports", "/admission")
 _NO_STORE = (b"cache-control", b"no-store")
 #: Response headers that other origins may read.
 _EXPOSED = (b"access-control-expose-headers", b"Retry-After")
@@ -111,7 +114,7 @@ class Middleware:
         route = _route(scope)
         seconds = time.perf_counter() - start
         collector.metrics.request(route, seconds)
-        if reason is None and route.endswith("/reports"):
+        if reason is None and route.endswith(_UNLOGGED):
             return
         fields = {
             "method": scope["method"], "route": route, "status": response.status_code, "ms": round(1000 * seconds, 2)

@@ -1,7 +1,8 @@
 """Structured logs, one JSON object per line on standard error, and metrics for Prometheus.
 
-Log lines contain no address, token, batch id or report. An accepted report is not logged at all, because its time,
-compared with the access log of a proxy, would reveal its sender. Metrics do not name collections.
+Log lines contain no address, token, batch id or report. Neither an accepted report nor the question whether
+one would be accepted is logged: its time, compared with the access log of a proxy, would reveal the sender. Metrics do
+not name collections.
 """
 
 from __future__ import annotations
