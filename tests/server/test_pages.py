@@ -367,7 +367,7 @@ def test_who_would_rather_not_answer_draws_and_sends_nothing(people: People, col
     page.wait_for_selector(".disclosure:has-text('from 10% to at most 23.2%')")
     page.get_by_label("hiv", exact=True).check()
     page.click("text=I would rather not answer")
-    page.wait_for_selector("text=Nothing was drawn")
+    page.wait_for_selector("text=No reply was drawn")
     assert page.evaluate("import('/static/sfumato.js').then(module => module.answers())") == []
     assert sent == []
     page.click("text=Answer after all")
@@ -823,17 +823,22 @@ def test_results_answer_the_question(
     shot(page, f"results-{question.partition(':')[0]}")
 
 
-def test_results_for_administrators_need_the_token(people: People, collector: Served) -> None:
+@pytest.mark.parametrize("role", ["admin", "owner", "reader"])
+def test_results_for_owners_and_readers_need_a_token(people: People, collector: Served, role: str) -> None:
     name = high_low(collector, results="admin", listed=False)
     answer(people(), f"{collector.url}/c/{name}", "flu")
     page = people(DESKTOP)
     page.goto(f"{collector.url}/c/{name}/results")
-    page.wait_for_selector("text=an admin token is needed")  # as the collector has said by then
+    page.wait_for_selector("text=a token is needed")  # as the collector has said by then
+    assert "Only owners and readers with a token may read these results" in page.inner_text("#token-form")
+    token = collector.admin
+    if role != "admin":
+        token = collector.as_admin("POST", f"/v1/collections/{name}/roles", {"role": role}).json["token"]
     people.faults = [fault for fault in people.faults if "401" not in fault]
-    page.fill("#admin", collector.admin)
+    page.fill("#admin", token)
     page.click("text=Show the results")
     page.wait_for_selector("#reports:text-is('1')")
-    assert collector.admin not in str(page.context.storage_state())  # in the tab, and nowhere that outlives it
+    assert token not in str(page.context.storage_state())  # in the tab, and nowhere that outlives it
 
 
 # -- how it looks --------------------------------------------------------------------------------------------

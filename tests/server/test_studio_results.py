@@ -209,7 +209,7 @@ def test_a_closed_survey_is_not_live_and_a_wrong_token_is_named(people: People, 
     page.goto(f"{collector.url}/c/{hidden}/results")
     page.fill("#admin", "sfa_wrong")
     page.click("text=Show the results")
-    page.wait_for_selector("[role=alert]:has-text('does not accept this admin token')")
+    page.wait_for_selector("[role=alert]:has-text('does not accept this token')")
     assert page.inner_text("#reports") == "–"
     people.expected = "401"
 

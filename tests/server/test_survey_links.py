@@ -46,7 +46,7 @@ def test_a_used_link_is_refused_before_anything_is_drawn_or_sent(people: People,
     late.goto(link)
     late.wait_for_selector("#problem:has-text('used before')")
     for page in (early, late):
-        assert "Nothing was drawn or sent" in page.inner_text("main")
+        assert "No reply was drawn or sent" in page.inner_text("main")
         assert page.locator("form").count() == 0
         assert page.evaluate(STORED) == []
     assert (sent, sent_late) == ([], [])
@@ -78,6 +78,19 @@ def test_unknown_and_closed_links_are_refused_before_anything_is_drawn_or_sent(
     assert (sent, sent_closing) == ([], [])
     assert read(collector, name)["reports"] == 0
     people.expected = "401|409"
+
+
+def test_declining_sends_only_the_question_whether_the_link_counts(people: People, collector: Served) -> None:
+    name, (link,) = with_links(collector, 1)
+    page = people()
+    sent, asked = posted(page), set[str]()
+    page.on("request", lambda request: asked.add(request.url) if "authorization" in request.headers else None)
+    page.goto(link)
+    page.click("text=I would rather not answer")
+    page.wait_for_selector("text=No reply was drawn or sent")
+    assert asked == {f"{collector.url}/v1/collections/{name}/admission"}
+    assert sent == []
+    assert page.evaluate(STORED) == []
 
 
 def test_a_reply_drawn_offline_is_not_sent_if_the_link_was_used_meanwhile(people: People, collector: Served) -> None:

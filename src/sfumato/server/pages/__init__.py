@@ -140,8 +140,9 @@ people answer. From many replies the collector estimates the share of each answe
 _START = """<section class="card"><h2>{heading}</h2>
 <p>In <a href="/studio">Studio</a> you list the possible answers, choose which of them must stay hidden, see the
 expected error, and get a link to share.</p>
-<p>Studio asks for the <strong>admin token</strong>. The collector printed it in the terminal when it first started. The
-token begins with <code>sfa_</code>. The collector stores only its hash, so a lost token cannot be recovered. To create
+<p>Studio asks for an <strong>admin token</strong>, which begins with <code>sfa_</code>, or the token of an author. The
+collector printed an admin token in the terminal when it first started, unless there was one already. The collector
+stores only hashes of tokens, so a lost token cannot be recovered. To create
 another one, run this command, with the same <code>--store</code> as the collector:</p>
 <pre><code>sfumato admin-tokens --new</code></pre>
 <p class="actions"><a class="button main" href="/studio">Open Studio</a>

@@ -22,7 +22,7 @@ export default {
 	"With {count} people, the share of people up to each value will be known to about ± {bound} (95% interval)..one": "With 1 person, the share of people up to each value will be known to about ± {bound} (95% interval).",
 	"With {count} people, the share of each option will be known to about ± {bound} (95% interval)..one": "With 1 person, the share of each option will be known to about ± {bound} (95% interval).",
 	"With {count} people, the estimated shares will be {term} {bound}. That part of the shares would have to move to other values to be correct..one": "With 1 person, the estimated shares will be {term} {bound}. That part of the shares would have to move to other values to be correct.",
-	"With {count} people, nothing can be estimated: the expected error is as large as it can be..one": "With 1 person, nothing can be estimated: the expected error is as large as it can be.",
+	"With {count} people, nothing can be estimated: the expected ± is 100% or more..one": "With 1 person, nothing can be estimated: the expected ± is 100% or more.",
 	"With {count} people, only shares above about {bound} can be distinguished from 0..one": "With 1 person, only shares above about {bound} can be distinguished from 0.",
 	"For {error} you need about {count} people..one": "For {error} you need about 1 person.",
 	"All randomizers that the planner compared, for {count} people..one": "All randomizers that the planner compared, for 1 person.",

@@ -50,13 +50,13 @@ function tokenForm() {
 		event.preventDefault()
 		keepAdminToken(field.value.trim())
 		location.reload()
-	} }, problem && h("p", { class: "alarm", role: "alert" }, problem), h("div", { class: "field" }, h("label", { for: "admin" }, t("Admin token"), h("span", { class: "hint" },
-		t("Only administrators may read these results. Only this tab stores the token."))), field), h("button", { class: "main" }, t("Show the results")))
+	} }, problem && h("p", { class: "alarm", role: "alert" }, problem), h("div", { class: "field" }, h("label", { for: "admin" }, t("Token"), h("span", { class: "hint" },
+		t("Only owners and readers with a token may read these results. Only this tab stores the token."))), field), h("button", { class: "main" }, t("Show the results")))
 }
 
 /** Asks for the admin token, once. */
 function askForToken() {
-	if (adminToken()) problem = t("The collector does not accept this admin token for these results. Check it and try again.")
+	if (adminToken()) problem = t("The collector does not accept this token for these results. Check it and try again.")
 	keepAdminToken("")
 	if (!at("token-form")) page.querySelector(".panel")?.before(tokenForm())
 	else if (problem && !at("token-form").querySelector(".alarm")) at("token-form").prepend(h("p", { class: "alarm", role: "alert" }, problem))
@@ -194,7 +194,7 @@ function panel(ids, tag) {
 	/** Says whether the results are live, and why not. @param {string} [reason] */
 	function showConnection(reason) {
 		const open = groups.some(({ collection }) => collection.state === "open"), waits = groups.some(({ collection }) => collection.state === "scheduled")
-		connection.textContent = !isConnected ? (reason === "unauthorized" ? t("an admin token is needed") : t("not connected; reconnecting")) : open ? inSteps() : waits ? t("not open yet") : t("closed: no more answers are accepted")
+		connection.textContent = !isConnected ? (reason === "unauthorized" ? t("a token is needed") : t("not connected; reconnecting")) : open ? inSteps() : waits ? t("not open yet") : t("closed: no more answers are accepted")
 		connection.classList.toggle("on", isConnected && open)
 	}
 

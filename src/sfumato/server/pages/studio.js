@@ -480,7 +480,7 @@ const sharing = card(t("Who answers, who reads?"), () => [
 		save()
 	}),
 	survey.submission === "token" && field("links", t("How many one-time links?"), input(survey, "links", { type: "number", id: "links", min: 1, max: MOST_LINKS, step: 1 }, save)),
-	oneOf(survey, "results", t("Who may read the results?"), [["public", t("Anybody"), ""], ["admin", t("Only owners"), t("administrators, you, and those who get a reader link in My surveys")]], () => {
+	oneOf(survey, "results", t("Who may read the results?"), [["public", t("Anybody"), ""], ["admin", t("Only owners"), t("administrators, you, and those who get a reader link or an owner’s token in My surveys")]], () => {
 		sharing.show()
 		save()
 	}),
@@ -603,7 +603,7 @@ function showPlan({ n, best, why: reason, rows, guess, chance, one_percent: need
 	if (!row || (asks ? row.standard_error : row.tv) === null) return quiet(t("No mechanism is available for this rule. Choose a higher level."))
 	const half = QUANTILE * errorOf(row), bound = h("strong", {}, learn === "mean" ? amount(half * span) : percent(half)), people = { count: n }
 	const visible = preview && preview.rows.filter((/** @type {any} */ { expected, expected_error: error }) => expected > QUANTILE * error).length
-	const off = half >= 1 ? [t("With {count} people, nothing can be estimated: the expected error is as large as it can be.", people)] : learn === "mean" ? pieces(t("With {count} people, the mean will be known to about ± {bound} (95% interval), which is {share} of the range.", { ...people, share: percent(half) }), { bound })
+	const off = half >= 1 ? [t("With {count} people, nothing can be estimated: the expected ± is 100% or more.", people)] : learn === "mean" ? pieces(t("With {count} people, the mean will be known to about ± {bound} (95% interval), which is {share} of the range.", { ...people, share: percent(half) }), { bound })
 		: learn ? pieces(t("With {count} people, the share of people up to each value will be known to about ± {bound} (95% interval).", people), { bound })
 			: asks ? pieces(t("With {count} people, the share of each option will be known to about ± {bound} (95% interval).", people), { bound })
 				: row.tv < 1 ? pieces(t("With {count} people, the estimated shares will be {term} {bound}. That part of the shares would have to move to other values to be correct.", people), { term: term("misplaced", t("off by about")), bound: h("strong", {}, percent(row.tv)) })
@@ -746,7 +746,7 @@ function showToken(problem = "") {
 			message.textContent = error instanceof ApiError && error.reason === "unauthorized" ? UNKNOWN_TOKEN : errorMessage(error)
 		}
 	} }, h("div", { class: "field" }, h("label", { for: "admin-token" }, t("Admin token"),
-		h("span", { class: "hint" }, t("The collector printed it when it first started. It begins with sfa_. Only this tab stores it."))), tokenInput), message, h("button", { class: "main" }, t("Use it"))))
+		h("span", { class: "hint" }, t("It begins with sfa_. The collector printed one when it first started, unless there was one already. The token of an author (sfu_) works, too. Only this tab stores it."))), tokenInput), message, h("button", { class: "main" }, t("Use it"))))
 }
 
 /** Draws all sections of the form. */
