@@ -158,8 +158,12 @@ def test_studio_states_what_can_be_seen_of_many_values(people: People, collector
     )
     assert f"Each single share: about ± {100 * half:.1f}%" in page.inner_text("#each-share")
     planned(page, 10)
-    page.wait_for_selector("#predicted:has-text('nothing can be estimated')")
+    page.wait_for_selector("#predicted:has-text('nothing can be estimated: the expected ± is 100% or more')")
     assert page.inner_text("#each-share") == ""
+    above = 1.96 * math.sqrt(sf.plan(sf.Uniform(sf.Domain.range(60), 1), 10).best.risk / 60)
+    assert above > 1
+    for curve in ("#curve", "#level-curve"):  # predictions above 100% are stated, not clipped
+        page.wait_for_selector(f"{curve} svg :text-is('{100 * above:.1f}%')")
 
 
 def test_the_target_of_studio_fits_the_people_until_the_author_states_one(people: People, collector: Served) -> None:

@@ -85,7 +85,7 @@ export function errorChart({ n, tv, classical }, width) {
 	}
 	const step = stepFor(most, 4), marks = Array.from({ length: Math.floor(most / step) + 1 }, (_, i) => i * step)
 	const powers = Array.from({ length: 12 }, (_, i) => i).filter((log) => log >= low && log <= high)
-	return frame(width, height, t("Predicted error against the number of people: {bound} at {number}", { bound: percent(Math.min(1, tv)), number: whole(n) }),
+	return frame(width, height, t("Predicted error against the number of people: {bound} at {number}", { bound: percent(tv), number: whole(n) }),
 		...marks.flatMap((v) => [
 			s("path", { d: path([[left, y(v)], [width - right, y(v)]]), class: v ? "rule" : "axis" }),
 			label(left - 8, y(v) + 4, percent(v, step < 0.01 ? 1 : 0), { "text-anchor": "end", class: "quiet" }),
@@ -96,7 +96,7 @@ export function errorChart({ n, tv, classical }, width) {
 		s("path", { d: curve(tv), class: "line" }),
 		s("path", { d: path([[x(Math.log10(n)), y(0)], [x(Math.log10(n)), y(tv)]]), class: "rule" }),
 		s("circle", { cx: x(Math.log10(n)), cy: y(tv), r: 5, class: "dot" }),
-		label(x(Math.log10(n)) - 10, y(tv) + 18, percent(Math.min(1, tv)), { "text-anchor": "end" }),
+		label(x(Math.log10(n)) - 10, y(tv) + 18, percent(tv), { "text-anchor": "end" }),
 	)
 }
 

@@ -267,7 +267,7 @@ export default {
 	"The share of people in each district, with {level} intervals.": "نسبة الأشخاص في كل منطقة، مع فترات {level}.",
 	"The trend appears with the first results.": "يظهر الاتجاه مع أول النتائج.",
 	"Their intervals contain 0.": "فتراتها تحتوي على 0.",
-	"There are enough answers to estimate every value.": "الإجابات كافية لتقدير كل قيمة.",
+	"Every interval lies above 0 or ends at 10% or less.": "كل فترة ثقة إما فوق 0 أو تنتهي عند 10% أو أقل.",
 	"These are the answers of the last wave that has any.": "هذه إجابات آخر موجة فيها إجابات.",
 	"These cannot be compared": "لا يمكن مقارنتها",
 	"These results cannot be shown": "لا يمكن عرض هذه النتائج",

@@ -267,7 +267,7 @@ export default {
 	"The share of people in each district, with {level} intervals.": "Der Anteil der Menschen in jedem Bezirk, mit Intervallen zu {level}.",
 	"The trend appears with the first results.": "Der Verlauf erscheint mit den ersten Ergebnissen.",
 	"Their intervals contain 0.": "Ihre Intervalle enthalten die 0.",
-	"There are enough answers to estimate every value.": "Es gibt genug Antworten, um jeden Wert zu schätzen.",
+	"Every interval lies above 0 or ends at 10% or less.": "Jedes Intervall liegt über 0 oder endet bei höchstens 10 %.",
 	"These are the answers of the last wave that has any.": "Dies sind die Antworten der letzten Welle, die welche hat.",
 	"These cannot be compared": "Diese lassen sich nicht vergleichen",
 	"These results cannot be shown": "Diese Ergebnisse können nicht gezeigt werden",

@@ -295,7 +295,7 @@ function panel(ids, tag) {
 		const lines = groups.map(({ collection, rows, reports }) => {
 			const open = rows.filter((row) => unsure(row) && !rare(row)), few = rows.filter(rare), who = groups.length > 1 ? `${collection.title}: ` : ""
 			const small = few.length ? ` ${t("{count} values are rare: at most {bound}.", { count: few.length, bound: percent(Math.max(...few.map(({ high }) => high))) })}` : ""
-			if (!open.length) return h("p", { class: "quiet" }, `${who}${t("There are enough answers to estimate every value.")}${small}`)
+			if (!open.length) return h("p", { class: "quiet" }, `${who}${t("Every interval lies above 0 or ends at 10% or less.")}${small}`)
 			if (collection.question) {
 				return h("p", { class: "quiet" }, `${who}${t("The reports are designed for the question above. For {number} of {all} single values, the interval contains 0.", { number: whole(open.length), all: rows.length })}`)
 			}

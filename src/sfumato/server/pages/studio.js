@@ -619,7 +619,7 @@ function showPlan({ n, best, why: reason, rows, guess, chance, one_percent: need
 	planTable.replaceChildren(h("table", {}, h("caption", {}, t("All randomizers that the planner compared, for {count} people.", { count: n })),
 		h("thead", {}, h("tr", {}, h("th", { scope: "col" }, term("randomizer", t("randomizer"))), ...[learn === "mean" ? t("± of the mean, in % of the range") : t("± per share"), t("bits")].map((name) => h("th", { scope: "col", class: "number" }, name)))),
 		h("tbody", {}, ...rows.map((/** @type {any} */ one) => h("tr", {}, h("th", { scope: "row" }, h("span", { lang: "en" }, one.name), one.name === best && h("span", { class: "verdict" }, t("the planner’s choice")), one.classical && h("span", { class: "verdict" }, t("hides every value alike"))),
-			h("td", { class: "number" }, errorOf(one) === null ? "–" : percent(Math.min(1, QUANTILE * errorOf(one)))), h("td", { class: "number" }, String(one.bits)))))))
+			h("td", { class: "number" }, errorOf(one) === null ? "–" : percent(QUANTILE * errorOf(one))), h("td", { class: "number" }, String(one.bits)))))))
 }
 
 let timer = 0

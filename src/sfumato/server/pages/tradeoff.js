@@ -26,7 +26,7 @@ function levelChart(points, now, width) {
 	const line = (/** @type {number[][]} */ all) => all.filter(([, v]) => v <= most).map(([e, v]) => [x(e), y(v)])
 	const own = line(points.map((one) => [one.level, one.half])), other = line(points.flatMap((one) => (one.alike === null ? [] : [[one.level, one.alike]])))
 	const isLeft = now.level < last * 0.12
-	return frame(width, height, t("Predicted ± against the level: {bound} at ε = {level}", { bound: percent(Math.min(1, now.half)), level: now.level }),
+	return frame(width, height, t("Predicted ± against the level: {bound} at ε = {level}", { bound: percent(now.half), level: now.level }),
 		...marks.flatMap((v) => [
 			s("path", { d: path([[left, y(v)], [width - right, y(v)]]), class: v ? "rule" : "axis" }),
 			label(left - 8, y(v) + 4, percent(v, step < 0.01 ? 1 : 0), { "text-anchor": "end", class: "quiet" }),
@@ -37,7 +37,7 @@ function levelChart(points, now, width) {
 		own.length > 1 && s("path", { d: path(own), class: "line" }),
 		s("path", { d: path([[x(now.level), y(0)], [x(now.level), y(now.half)]]), class: "rule" }),
 		s("circle", { cx: x(now.level), cy: y(now.half), r: 5, class: "dot" }),
-		label(x(now.level) + (isLeft ? 10 : -8), y(now.half) + (isLeft ? -6 : 19), percent(Math.min(1, now.half)), { "text-anchor": isLeft ? "start" : "end" }))
+		label(x(now.level) + (isLeft ? 10 : -8), y(now.half) + (isLeft ? -6 : 19), percent(now.half), { "text-anchor": isLeft ? "start" : "end" }))
 }
 
 /** Returns the lowest of the levels whose ± is at most the target. @param {{ level: number, half: number }[]} points @param {number} target */
@@ -67,7 +67,7 @@ export function tradeoff(actions) {
 		const dashed = better ? ` ${t("Dashed: every value hidden alike.")}` : "", what = mean ? t("± of the mean, in % of the range") : t("± of a share")
 		peopleCaption.replaceChildren(...pieces(t("{term} against the number of people, at ε = {level}.", { level: isFinite ? Number(level.toPrecision(3)) : "∞" }), { term: term("interval", what) }), dashed)
 		levelCaption.replaceChildren(...(isFinite ? [...pieces(t("{what} against the {term}, with {count} people. A lower level hides more.", { what, count: n }), { term: term("level", t("level")) }), dashed] : []))
-		comparison.replaceChildren(...(better && alike !== null ? pieces(t("{term} would give ± {alike} instead of ± {bound}, or need {number} times as many people.", { alike: percent(Math.min(1, alike)), bound: percent(Math.min(1, half)), number: number(Number(((alike / half) ** 2).toPrecision(2))) }), { term: term("alike", t("Hiding everything alike")) }) : []))
+		comparison.replaceChildren(...(better && alike !== null ? pieces(t("{term} would give ± {alike} instead of ± {bound}, or need {number} times as many people.", { alike: percent(alike), bound: percent(half), number: number(Number(((alike / half) ** 2).toPrecision(2))) }), { term: term("alike", t("Hiding everything alike")) }) : []))
 		const enough = levelFor(points, target)
 		levelGoal.textContent = !(target > 0) ? "" : enough === undefined ? t("With {count} people, no level up to 6 gives ± {bound}.", { count: n, bound: percent(target) }) : t("With {count} people, the level ε = {level} gives ± {bound} or less.", { count: n, level: Number(enough.toPrecision(3)), bound: percent(target) })
 	}
