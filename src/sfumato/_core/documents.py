@@ -241,11 +241,11 @@ def check_kind(subject: str, kind: str, document: object) -> None:
     stated = document.get("format")
     if isinstance(stated, str) and stated.startswith("sfumato-"):
         noun = stated.removeprefix("sfumato-").replace("-", " ")
-        found: str | None = f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
+        got: str | None = f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
     else:
-        found = next((known for known, keys in _KINDS.items() if all(key in document for key in keys)), None)
-    if found not in (None, kind):
-        raise InvalidInput(subject, "the document", f"be {kind}", Description(found))
+        got = next((known for known, keys in _KINDS.items() if all(key in document for key in keys)), None)
+    if got not in (None, kind):
+        raise InvalidInput(subject, "the document", f"be {kind}", Description(got))
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:

@@ -146,11 +146,11 @@ def align(domain: Domain, data: Any, subject: str, parameter: str, *, absent: fl
 
 def _frequencies(domain: Domain, result: Result, at: At) -> list[float]:
     """Return the frequencies of an estimate; other results are not one number per value."""
-    frequencies, own = getattr(result, "frequencies", None), getattr(result, "domain", None)
-    if frequencies is None or own is None:
+    frequencies, values = getattr(result, "frequencies", None), getattr(result, "domain", None)
+    if frequencies is None or values is None:
         raise at.error("be an Estimate, a mapping by label, or a list in domain order", type(result))
-    if own != domain:
-        raise at.error("be an estimate over the same domain", own)
+    if values != domain:
+        raise at.error("be an estimate over the same domain", values)
     entries: list[float] = np.asarray(frequencies, np.float64).tolist()
     return entries
 
