@@ -39,6 +39,7 @@ from sfumato.cli._show import JSON_OPTION, method_option, show_json, show_table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from sfumato.collecting import Aggregate
     from sfumato.estimation import Answers, Comparison, Estimate, GroupedAnswers, LinearEstimate
     from sfumato.mechanisms import Mechanism
     from sfumato.questions import Question
@@ -209,6 +210,7 @@ def command(
     if isinstance(question, Frequencies) or (question is None and result.is_complete):
         _show_frequencies(result, dishonest, show)
         return
+    _warn_if_implausible(sampler, known)
     if dishonest is not None:
         raise click.UsageError("--dishonest applies to frequencies only. Leave out --question or --dishonest.")
     if question is None:
@@ -264,6 +266,14 @@ def _show_rows(columns: Mapping[str, Sequence[Any]], result: Estimate, document:
         click.echo(note, err=show.aside)
 
 
+def _warn_if_implausible(sampler: Mechanism, counts: Aggregate) -> None:
+    """Warn about improbable counts; the table of frequencies prints this warning itself."""
+    from sfumato.estimation import implausible
+
+    for warning in implausible(sampler, counts):
+        click.echo(f"WARNING: {warning}", err=True)
+
+
 @dataclass(frozen=True)
 class _GroupRequest:
     """The options of an estimate by group."""
@@ -289,6 +299,7 @@ def _show_groups(
     counts = with_weight(grouped_counts_of(sampler, data, shown), request.weight)
     strata, totals = (None, None) if request.totals is None else read_totals(request.totals, counts)
     grouped = estimate_groups(sampler, counts, method)
+    _warn_if_implausible(sampler, counts.total())
     if question is None and not grouped.total.is_complete:
         raise click.UsageError("the reports do not distinguish all values. Add --question, such as --question mean.")
     answers = grouped.answers(question, by=request.by or None, strata=strata, totals=totals)

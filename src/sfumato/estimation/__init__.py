@@ -76,4 +76,8 @@ from sfumato.estimation.binning import mean_notes as mean_notes
 from sfumato.estimation.estimates import estimate_notes as estimate_notes, outside_column as outside_column
 from sfumato.estimation.estimators import check_estimable as check_estimable
 from sfumato.estimation.frequencies import METHODS as METHODS, shrunk as shrunk
-from sfumato.estimation.plausibility import Plausibility as Plausibility, plausibility as plausibility
+from sfumato.estimation.plausibility import (
+    Plausibility as Plausibility,
+    implausible as implausible,
+    plausibility as plausibility,
+)

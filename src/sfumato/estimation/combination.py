@@ -160,6 +160,9 @@ class CombinedEstimate(CompleteEstimate):
         """
         return CombinedDistribution(self.parts, _weights(self.parts))
 
+    def _implausible(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(warning for part in self.parts for warning in part._implausible()))
+
     def _source(self) -> str:
         return f"cohorts={len(self.parts)}"
 

@@ -330,11 +330,13 @@ class Estimate(LinearForms, FrozenData, Result):
         - No frequency, or less than half of them, can be distinguished from zero: the 95% intervals contain it.
         - Some intervals do not contain zero, but noise alone explains them: all simultaneous 95% intervals contain it.
         - The reports contain almost no noise, so that a single report practically is the answer of a person.
+        - The counts are improbable under every distribution of values, so the reports may be of another mechanism. The
+          probability of this warning for honest reports of the mechanism is at most 1e-6.
         """
+        messages = list(self._implausible())
         if len(self) == 1:
-            return ()
+            return tuple(messages)
         lost, size, reports = int(self.indistinguishable.sum()), len(self), quantity(self.n, "report")
-        messages = []
         if lost == size:
             messages.append(f"no frequency can be distinguished from zero with {reports}")
         elif lost > _MANY_LOST * size and self._is_explained_by_noise():
@@ -349,6 +351,10 @@ class Estimate(LinearForms, FrozenData, Result):
         if float(self.estimator.variances(uniform).sum()) <= _NO_NOISE * (1 - 1 / size):
             messages.append("the reports contain almost no noise: a single report practically is a person's answer")
         return tuple(messages)
+
+    def _implausible(self) -> tuple[str, ...]:
+        """Return the warning about improbable counts; empty if they are plausible or not tested."""
+        return ()
 
     def _is_explained_by_noise(self) -> bool:
         """Return whether all simultaneous intervals contain zero, in a domain where noise makes some others not do so.

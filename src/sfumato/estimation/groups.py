@@ -341,7 +341,8 @@ class GroupedEstimate(FrozenData, Result):
         return max(0, len(self.groups) - MOST_ROWS + 1)
 
     def _notes(self) -> Sequence[str]:
-        return () if self.weight is None else ("These numbers are not weighted; answers(question) are.",)
+        weighted = () if self.weight is None else ("These numbers are not weighted; answers(question) are.",)
+        return (*weighted, *(f"WARNING: {warning}" for warning in self.total._implausible()))
 
     def _title(self) -> str:
         if not self.total.is_complete:

@@ -20,6 +20,7 @@ from sfumato.estimation.estimates import Estimate
 from sfumato.estimation.estimators import estimator_of
 from sfumato.estimation.linear import LinearEstimate, check_confidence
 from sfumato.estimation.marginals import MarginalValues, marginal_of_counts
+from sfumato.estimation.plausibility import implausible
 from sfumato.mechanisms import Estimator, Mechanism, NotIdentifiable, mechanism_from_spec
 from sfumato.questions import numeric_labels
 
@@ -109,6 +110,9 @@ class MechanismEstimate(CompleteEstimate):
         fractions = self.counts.counts / self.n
         p = self._distribution_for_sums if len(fractions) <= _MOST_FITTED else None
         return marginal_of_counts(self.estimator, fractions, self.n, self.domain.shape, axes, p)
+
+    def _implausible(self) -> tuple[str, ...]:
+        return implausible(self.mechanism, self.counts)
 
     def _source(self) -> str:
         return f"mechanism={self.mechanism.name!r}"
@@ -247,8 +251,14 @@ class PartialEstimate(Estimate):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Empty, because the warnings of other estimates are about frequencies."""
-        return ()
+        """The reason why the reports may be of another mechanism, as one sentence; empty if there is none.
+
+        The other warnings of estimates are about frequencies.
+        """
+        return self._implausible()
+
+    def _implausible(self) -> tuple[str, ...]:
+        return implausible(self.mechanism, self.counts)
 
     @property
     def fit(self) -> None:  # type: ignore[override]
@@ -326,6 +336,7 @@ class PartialEstimate(Estimate):
         return (
             "The reports do not distinguish all values. They determine the sums of frequencies for which "
             "identifies(weights) is True; linear(weights) estimates them.",
+            *(f"WARNING: {warning}" for warning in self.warnings),
         )
 
     def __repr__(self) -> str:

@@ -74,6 +74,7 @@ from sfumato.mechanisms.estimators.answers import (
     identifies_answers as identifies_answers,
 )
 from sfumato.mechanisms.estimators.base import (
+    HistogramEstimator as HistogramEstimator,
     SamplingDistribution as SamplingDistribution,
     with_some_mass as with_some_mass,
 )

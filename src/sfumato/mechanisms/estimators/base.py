@@ -204,6 +204,30 @@ class Estimator(SamplingDistribution):
             Because the estimate is unbiased, ``frequencies(expected_counts(p))`` equals p.
         """
 
+    def count_bounds(self, most_cells: int) -> tuple[Floats, Floats, float, float] | None:
+        """Return the least and the greatest expected counts per report over all distributions of the values.
+
+        Subclasses that know these bounds override this method. The base class computes the expected counts of each
+        value alone.
+
+        Parameters
+        ----------
+        most_cells
+            Maximum product of values and counts for which the expected counts are computed.
+
+        Returns
+        -------
+        tuple or None
+            The least and the greatest expectation of each count, or one number each if all counts have the same bounds.
+            Then the least and the greatest expectation of the sum of all counts. None if the product is larger.
+        """
+        first = self.expected_counts(np.eye(1, self.size)[0])
+        if self.size * len(first) > most_cells:
+            return None
+        laws = np.array([first, *map(self.expected_counts, np.eye(self.size)[1:])])
+        totals = laws.sum(axis=1)
+        return laws.min(axis=0), laws.max(axis=0), float(totals.min()), float(totals.max())
+
     @abstractmethod
     def second_moments(self) -> Floats:
         """Return the expected squared length of a report's score for each true value.

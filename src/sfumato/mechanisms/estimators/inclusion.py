@@ -66,6 +66,10 @@ class InclusionEstimator(Estimator):
     def expected_counts(self, p: Floats) -> Floats:
         return self.other + self.gap * p
 
+    def count_bounds(self, most_cells: int) -> tuple[Floats, Floats, float, float]:  # noqa: ARG002
+        total = self.size * self.other + self.gap  # for every value, so that it does not depend on their distribution
+        return np.array(self.other), np.array(self.other + self.gap), total, total
+
     def second_moments(self) -> Floats:
         # φ_x = (1[x in set] - b)/(a - b), and the set contains x with probability b + (a - b)·1[x true]. So
         # Σ_z E φ_z² = (k·b(1-b) + (a-b)(1-2b))/(a-b)² for every true value.

@@ -248,6 +248,10 @@ class ListedMixtureEstimator(MixtureEstimator, HistogramEstimator):
         law += self._rest * total / self._outputs
         return law
 
+    def count_bounds(self, most_cells: int) -> tuple[Floats, Floats, float, float]:  # noqa: ARG002
+        free = self._rest / self._outputs
+        return np.array(free), np.array(free + self._of_set), 1.0, 1.0
+
     def decode(self, counts: Floats, protected: float, total: float) -> Floats:
         return self._decoded(self.system.gather(counts), self._in_blocks(counts), protected, total)
 
@@ -296,6 +300,9 @@ class SubsetsEstimator(MixtureEstimator):
 
     def law(self, p: Floats, total: float) -> Floats:
         return self.rates(p, total)
+
+    def count_bounds(self, most_cells: int) -> tuple[Floats, Floats, float, float]:  # noqa: ARG002
+        return np.array(self.other), np.array(self.other + self.gap), float(self.each), float(self.each)
 
     def decode(self, counts: Floats, protected: float, total: float) -> Floats:
         return self._decoded(counts, float(counts.sum()) / self.each, protected, total)

@@ -23,7 +23,7 @@ from starlette.responses import Response
 from sfumato._core import canonical_json, finite, import_pyarrow
 from sfumato.collecting import Aggregate
 from sfumato.errors import InvalidInput, MissingExtra
-from sfumato.estimation import Answers, Estimate, plausibility
+from sfumato.estimation import Answers, Estimate
 from sfumato.questions import Frequencies, Question, Workload, read_question
 from sfumato.server.api.administration import as_reader, require_role
 from sfumato.server.api.collections import Collection
@@ -54,11 +54,6 @@ PARQUET_TYPE = "application/vnd.apache.parquet"
 AGGREGATE_TYPE = "application/vnd.sfumato.aggregate"
 #: Estimation methods that need only counts, and no prior.
 METHODS = ("unbiased", "efficient", "simplex", "mle", "bayes", "best")
-#: Maximum products of values and counts for which every estimate is tested for forged reports; bounds its time.
-_MOST_TESTED = 2**18
-_IMPLAUSIBLE = (
-    "The reports are improbable under every distribution of answers (p at most 1e-6), so some of them may be forged."
-)
 #: Confidence levels whose responses are cached together.
 _USUAL_LEVELS = (0.9, 0.95, 0.99)
 #: Maximum values of an estimate in a stream; for larger domains the stream sends only the number of reports.
@@ -251,7 +246,7 @@ async def estimate_response(
 
     async def encoded(workers: Workers) -> bytes:
         estimate = await _estimate(collector, collection, counts, options, wave) if counts.n else None
-        return await workers.run(_encode, collection, options, estimate, wave, counts)
+        return await workers.run(_encode, collection, options, estimate, wave)
 
     key, version = (*_view(collection, wave), *options.key), _version(collection, counts)
     return await cached_response(collector, request, collection, options, key, version, encoded)
@@ -326,18 +321,12 @@ def frequency_rows(estimate: Estimate, confidence: float) -> list[EstimateRow]:
     return [EstimateRow(label, *row) for label, row in zip(estimate.values, numbers, strict=True)]
 
 
-def _warnings(
-    collection: Collection, estimate: Estimate | None, answers: Answers | None, counts: Aggregate
-) -> list[str]:
-    """Return the warnings of an estimate and its answers, and one if honest devices could hardly have sent reports."""
-    result = plausibility(collection.mechanism, counts, most_cells=_MOST_TESTED)
-    forged = [_IMPLAUSIBLE] if result.alarm else []
-    return [*forged, *(warning for result in (estimate, answers) if result is not None for warning in result.warnings)]
+def _warnings(estimate: Estimate | None, answers: Answers | None) -> list[str]:
+    """Return the warnings of an estimate and its answers."""
+    return [warning for result in (estimate, answers) if result is not None for warning in result.warnings]
 
 
-def _encode(
-    collection: Collection, options: EstimateRequest, estimate: Estimate | None, wave: int | None, counts: Aggregate
-) -> bytes:
+def _encode(collection: Collection, options: EstimateRequest, estimate: Estimate | None, wave: int | None) -> bytes:
     """Return the response body of an estimate, without rows if the estimate is None."""
     confidence, question = options.confidence, options.question
     rows, answer_rows, answers = [], [], None
@@ -358,7 +347,7 @@ def _encode(
         question=options.document,
         answers=answer_rows,
         rounding=0.0 if answers is None else answers.rounding,
-        warnings=_warnings(collection, estimate, answers, counts),
+        warnings=_warnings(estimate, answers),
         wave=wave,
     )
     return msgspec.json.encode(response, enc_hook=str)
