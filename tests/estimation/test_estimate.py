@@ -995,7 +995,7 @@ def test_an_estimate_is_a_table() -> None:
 def test_a_table_without_pyarrow_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     estimate = sampled_estimate("response")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingExtra, match=r"sfumato\[arrow\]"):
+    with pytest.raises(MissingExtra, match=r"'\.\[arrow\]'"):
         estimate.to_arrow()
 
 

@@ -735,7 +735,7 @@ def test_studio_asks_for_people_and_its_charts_have_room_before_they_come(people
     page.fill("#people", "1")
     page.locator("#epsilon").fill("0.1")
     page.wait_for_selector("#predicted:has-text('With 1 person, nothing can be estimated')")
-    assert "100.0%" in str(page.get_attribute("#curve svg", "aria-label"))
+    assert "2,942.4% at 1" in str(page.get_attribute("#curve svg", "aria-label"))
 
 
 def test_a_survey_is_answered_by_keyboard_alone(people: People, collector: Served) -> None:

@@ -130,8 +130,8 @@ def _grid() -> dict[str, Stated]:
     for k in (5, 20, 100):
         grid[f"per-value k={k}"] = partial(_per_value, k, "0.5", "1", "4")
     for k in (2, 3, 10, 100):
-        for side in ("both", "upper"):
-            grid[f"prior k={k} side={side}"] = partial(_prior, k, "1", side)
+        for bounds in ("both", "upper"):
+            grid[f"prior k={k} side={bounds}"] = partial(_prior, k, "1", bounds)
     for kind in ("anything", "known", "chi-square"):
         grid[f"secret 2x3 {kind}"] = partial(_secret, 2, 3, "1", kind)
     grid["secret 4x5 anything"] = partial(_secret, 4, 5, "2", "anything")
