@@ -1413,6 +1413,9 @@ export async function openCollection(address, start = "") {
 		async answer(value, token) {
 			const before = await records(), x = domain.place(value), wrong = () => refuse("the value", "be a value of the domain", value)
 			if (waves && wave === undefined) refuse("the collection", "have a current wave", waves.current, "NotOpen")
+			// Permanent answers of another mechanism would add up with those of earlier waves, at levels that the collector chooses.
+			const earlier = before.find((/** @type {Answer} */ known) => known.collection === url || known.collection.startsWith(`${url}#`))
+			if (waves && earlier && earlier.mechanism !== hash) refuse("mechanism_hash", `be ${earlier.mechanism}, as in earlier waves`, hash, "HashMismatch")
 			if (x < 0 && (value !== undefined || !(current(before) ?? reusable(before)))) wrong()
 			if (!current(before)) {
 				if (state !== "open") refuse("the collection", "be open for answers", state, "NotOpen")

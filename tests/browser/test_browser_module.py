@@ -1086,6 +1086,20 @@ def test_randomness_that_is_used_again_shows(fault: str, context: BrowserContext
         check_fresh_reports(given)
 
 
+def test_later_waves_have_the_mechanism_of_the_first(page: Page, collector: Collector) -> None:
+    """A collector that serves another mechanism in a later wave would get further permanent answers at its levels."""
+    answer_wave(page, collector, "weekly", weekly(9, "1", "2"), 0, 3)
+    flush(page)
+    before, posts = answers(page), len(collector.posts)
+    for other in (weekly(9, "3", "4"), weekly(9, "1", "2", max_changes=7), weekly(9, "1", "2", refresh_every=1)):
+        for wave in (0, 1):
+            assert answer_wave(page, collector, "weekly", other, wave, 3)["refused"] == "HashMismatch"
+    flush(page)
+    assert (answers(page), len(collector.posts)) == (before, posts)
+    assert answer_wave(page, collector, "weekly", weekly(9, "1", "2"), 1, 3)["repeated"] is False
+    assert len(permanent_answers(page)) == 1
+
+
 def test_an_exhausted_memory_keeps_answering(page: Page, collector: Collector) -> None:
     # Every report is the permanent answer, which is the value, so reports show what the device speaks about.
     limited, scheduled = (weekly(9, "inf", "inf", max_changes=1, **more) for more in ({}, {"refresh_every": 2}))
