@@ -156,6 +156,32 @@ def test_ids_move_from_the_log_to_the_table_and_none_is_lost(tmp_path: Path) -> 
     database.close()
 
 
+@pytest.mark.usefixtures("few_gathered")
+def test_a_counted_batch_is_known_before_it_is_sent_again(tmp_path: Path) -> None:
+    """Also while its id is moved from the log to the table, which a connection that only reads cannot do."""
+    store, reader = (opening(f"sqlite:///{tmp_path}/collect.db") for opening in (open_with, open_store))
+    for n in range(40):
+        assert reader.expected(submission(n, [1]), "open").outcome == "accepted"
+        store.commit([submission(n, [1])])
+        assert {reader.expected(submission(m, [1]), "open").outcome for m in range(n + 1)} == {"repeated"}
+    for opened in (store, reader):
+        opened.close_all()
+
+
+def test_a_store_in_place_of_another_rejects_nothing(tmp_path: Path) -> None:
+    """A device gives up a reply that is rejected, so a rejection must come from the store that the collector opened."""
+    path, other = tmp_path / "collect.db", tmp_path / "other.db"
+    open_store(f"sqlite:///{other}").close_all()
+    store = open_with(f"sqlite:///{path}")
+    assert store.progress("unknown") is None
+    store.close()
+    other.rename(path)
+    for read in (lambda: store.progress(COLLECTION), lambda: store.expected(submission(0, [1]), "open")):
+        with pytest.raises(Unavailable, match="replaced"):
+            read()
+    store.close_all()
+
+
 def test_a_write_that_fails_leaves_no_trace_in_memory(tmp_path: Path) -> None:
     store = open_with(f"sqlite:///{tmp_path}/collect.db")
     group = [submission(n, [2]) for n in range(3)]

@@ -339,11 +339,17 @@ class Store(ABC):
     def expected(self, submission: Submission, state: State) -> SubmissionResult:
         """Return what ``commit`` would decide about a submission, whose reports are not needed; write nothing."""
         with self.reading() as execute:
-            known = self.known_batches(execute, [submission.batch])
-            return _decide(submission, known, self._known_tokens(execute, submission.collection, [submission]), state)
+            known = self.find_batches(execute, [submission.batch])
+            tokens = self._known_tokens(execute, submission.collection, [submission])
+            self.check_files()  # a device gives up a reply that is rejected
+        return _decide(submission, known, tokens, state)
 
     def known_batches(self, execute: Execute, batches: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Return the receipts of the batches that were counted before."""
+        """Return the receipts of the batches that were counted before, in a transaction that may write."""
+        return self.find_batches(execute, batches)
+
+    def find_batches(self, execute: Execute, batches: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Return the receipts of the batches that were counted before; write nothing."""
         rows = self._where_in(execute, self.sql.batches_in, (), batches)
         return {bytes(batch): bytes(receipt) for batch, receipt in rows}
 
@@ -574,6 +580,8 @@ class Store(ABC):
         """Return state and counters of a collection, its metadata, and the hash of its key."""
         with self._connected() as execute:
             row = execute(self.sql.progress, (collection,)).fetchone()
+            if row is None:
+                self.check_files()  # a client gives up its reports if their collection does not exist
         return None if row is None else (Progress(*row[:5]), *row[5:])
 
     def collections(self, after: int, limit: int) -> list[tuple[int, str, str, Progress]]:

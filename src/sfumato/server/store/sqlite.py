@@ -33,6 +33,12 @@ _FIND = (
     _PLACES.format(ID_BYTES)
     + f"SELECT batch, receipt FROM places CROSS JOIN batches ON batch = substr(?1, i * {ID_BYTES} + 1, {ID_BYTES})"
 )
+# The ids of a log are found by their bytes, without a cache, by connections that cannot move them to the table.
+_FIND_ONE = (
+    "SELECT receipt FROM batches WHERE batch = ?1 UNION ALL "
+    f"SELECT substr(records, place + {ID_BYTES}, {RECEIPT_BYTES}) "
+    f"FROM (SELECT records, instr(records, ?1) AS place FROM recent) WHERE place % {_RECORD} = 1"
+)
 # ON CONFLICT: after an interruption, some ids were already moved by an earlier transaction.
 _MOVE = (
     _PLACES.format(_RECORD) + f"INSERT INTO batches SELECT substr(?1, i * {_RECORD} + 1, {ID_BYTES}), "
@@ -293,6 +299,10 @@ class SQLiteStore(Store):
             raise Unavailable(f"the file of the store is damaged; {self.actions['malformed']}")
 
     def migrate(self) -> None:
+        if self._marked and _marker(self._real_path).exists():
+            with self._connected() as execute:
+                if not self.columns(execute):  # a collector whose file was cut writes the header of an empty database
+                    raise Unavailable(_lost(self._real_path))
         super().migrate()
         if not self._marked:
             return
@@ -320,6 +330,10 @@ class SQLiteStore(Store):
         if pending_batch_ids is None:
             pending_batch_ids = self._local.pending_batch_ids = PendingBatchIds()
         return pending_batch_ids.find(execute, batches)
+
+    def find_batches(self, execute: Execute, batches: Sequence[bytes]) -> dict[bytes, bytes]:
+        receipts = {batch: execute(_FIND_ONE, (batch,)).fetchone() for batch in batches}
+        return {batch: row[0] for batch, row in receipts.items() if row is not None}
 
     def write_batches(self, execute: Execute, records: Sequence[bytes]) -> None:
         self._local.pending_batch_ids.add(execute, records)
@@ -440,10 +454,15 @@ def _check_marker(path: str) -> None:
     """Raise Unavailable if a store existed at a path and is missing now; an empty store would hide the loss."""
     file = Path(path)
     if _marker(path).exists() and (not file.exists() or file.stat().st_size < _SMALLEST):
-        raise Unavailable(
-            f"a store existed at {path}, and its file is missing or empty. Restore the file or a backup. To begin with "
-            f"an empty store instead, delete {_marker(path)}"
-        )
+        raise Unavailable(_lost(path))
+
+
+def _lost(path: str) -> str:
+    """Return what to do about a store that existed at a path and is missing or empty."""
+    return (
+        f"a store existed at {path}, and its file is missing or empty. Restore the file or a backup. To begin with "
+        f"an empty store instead, delete {_marker(path)}"
+    )
 
 
 def _make(path: str) -> None:
