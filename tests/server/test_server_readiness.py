@@ -117,9 +117,14 @@ def halve_log(path: Path) -> None:
     os.truncate(log_of(path), log_of(path).stat().st_size // 2)
 
 
+def shave_log(path: Path) -> None:
+    """The header of the last frame stays, and its page has lost a few bytes."""
+    os.truncate(log_of(path), log_of(path).stat().st_size - 5)
+
+
 LOSSES = [
     *(remove, remove_main_file, cut, replace, copy_over),
-    *(remove_log, remove_index, replace_log, empty_log, halve_log),
+    *(remove_log, remove_index, replace_log, empty_log, halve_log, shave_log),
 ]
 
 

@@ -145,6 +145,8 @@ _ERASE_TIMEOUT = 0.5
 _INDEX_BLOCK = 2**15
 #: Bytes of the header of that index.
 _INDEX_HEADER = 136
+#: Bytes of the headers of the log and of each of its frames.
+_LOG_HEADER, _FRAME_HEADER = 32, 24
 #: Bytes that a check of readiness writes and deletes: a full disk may still have room for a shorter write.
 _PROBE_BYTES = 2**14
 #: Size in bytes of the smallest store: one page.
@@ -395,6 +397,7 @@ class _Log(NamedTuple):
     salts: bytes  # in every frame of the log; others after the log was emptied
     frames: int
     copied: int  # frames that the main file has too
+    last: bytes  # frame of the log
 
     @classmethod
     def read(cls, path: str, before: _Log | None) -> _Log | None:
@@ -410,19 +413,26 @@ class _Log(NamedTuple):
             return None
         try:
             keys = (_file_key(os.fstat(log)), index_key)
-            # A cut log has lost its last frame, and later ones may follow the gap. The first salts are the log's.
-            last = {frames, before.frames} if before is not None and before.salts == salts else {frames}
-            offsets = [16] * (frames > 0) + [40 + (page + 24) * (frame - 1) for frame in last if frame]
-            whole = all(os.pread(log, 8, offset) == salts for offset in offsets)
+            length = page + _FRAME_HEADER
+            last = _frame(log, length, frames)
+            whole = not frames or (len(last) == length and last[8:16] == salts == os.pread(log, 8, 16))
+            if before is not None and before.salts == salts:
+                # A cut log has lost at least the end of its last frame, and later ones may follow the gap.
+                whole = whole and _frame(log, length, before.frames) == before.last
         finally:
             os.close(log)
-        now = cls(keys, (main.st_size, main.st_mtime_ns) if begun == copied else None, salts, frames, copied)
+        now = cls(keys, (main.st_size, main.st_mtime_ns) if begun == copied else None, salts, frames, copied, last)
         return now if whole and (before is None or now._follows(before)) else None
 
     def _follows(self, before: _Log) -> bool:
         """Return whether the files are those of before, and the main file changed only when the log was copied."""
         copied = None in (self.main, before.main) or (self.salts, self.copied) != (before.salts, before.copied)
         return self.keys == before.keys and (copied or self.main == before.main)
+
+
+def _frame(log: int, length: int, number: int) -> bytes:
+    """Return a frame of the log, counted from 1; empty if the number is 0."""
+    return os.pread(log, length, _LOG_HEADER + length * (number - 1)) if number else b""
 
 
 #: Open descriptors of index files, by device and inode.
