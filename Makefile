@@ -15,6 +15,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Folders that lint checks.
 SOURCES := src tests examples scripts $(wildcard benchmarks)
+# Folders with scripts of the browser.
+SCRIPTS := clients src/sfumato/server/pages tests/browser
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test quick lint docs bench soak clean
@@ -54,6 +56,8 @@ quick: setup $(CHECK_STAMP)  ## Run the tests that need little time and no other
 lint: setup $(CHECK_STAMP)  ## Check style, formatting and types.
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/oxfmt --check $(SCRIPTS)
+	$(BIN)/oxlint --quiet --deny-warnings $(SCRIPTS)
 	$(BIN)/mypy --strict
 
 docs: setup $(CHECK_STAMP)  ## Check the documentation against the code, take screenshots, and build the site in build/site.

@@ -11,8 +11,11 @@ const VECTORS = new URL("../../vectors/", import.meta.url)
 export const published = (path) => JSON.parse(readFileSync(new URL(path, VECTORS), "utf8"))
 
 /** Returns the vector files of a folder, by name. */
-export const folder = (path = "./") => readdirSync(new URL(path, VECTORS)).filter((name) => name.endsWith(".json")).sort()
-	.map((name) => [name.replace(".json", ""), published(path + name)])
+export const folder = (path = "./") =>
+	readdirSync(new URL(path, VECTORS))
+		.filter((name) => name.endsWith(".json"))
+		.sort()
+		.map((name) => [name.replace(".json", ""), published(path + name)])
 
 /** Returns whether a vector has few values; a mechanism over a million values takes long to read. */
 export const isSmall = ({ spec }) => !(spec.domain.size > 10_000)
@@ -41,13 +44,16 @@ export function logarithm(ratio) {
 	return Math.log(n / d)
 }
 
-export const close = (actual, expected, tolerance = 1e-12) => actual === expected || Math.abs(actual - expected) <= tolerance * Math.max(1, Math.abs(expected))
+export const close = (actual, expected, tolerance = 1e-12) =>
+	actual === expected || Math.abs(actual - expected) <= tolerance * Math.max(1, Math.abs(expected))
 
 /** Returns the number of cases of a vector, and the cases whose decisions or report differ from the recorded ones. */
 export function replay(client, { spec, cases }) {
-	const mechanism = client.readMechanism(spec), wrong = []
+	const mechanism = client.readMechanism(spec),
+		wrong = []
 	for (const known of cases) {
-		const words = known.auxiliary.map(BigInt), decisions = []
+		const words = known.auxiliary.map(BigInt),
+			decisions = []
 		const auxiliary = (width) => {
 			if (!words.length) throw new RangeError("the sampler requested more words than were recorded")
 			return BigInt.asUintN(width, words.shift())
@@ -77,12 +83,17 @@ export function replay(client, { spec, cases }) {
 	return { cases: cases.length, wrong }
 }
 
-/** Returns the probability of every report of the value with index x, from all sequences of decisions of the sampler; undefined if there
- * are more than `most` sequences. */
+/**
+ * Returns the probability of every report of the value with index x, from all sequences of decisions of the sampler;
+ * undefined if there
+ * are more than `most` sequences.
+ */
 export function distribution(mechanism, x, most) {
-	const probabilities = new Map(), path = []
+	const probabilities = new Map(),
+		path = []
 	do {
-		let next = 0, probability = 1
+		let next = 0,
+			probability = 1
 		if (!most--) return
 		const decide = (odds) => {
 			if (next === path.length) path.push({ odds, taken: odds.findIndex(Boolean) })
@@ -98,7 +109,8 @@ export function distribution(mechanism, x, most) {
 		probabilities.set(report, (probabilities.get(report) ?? 0) + probability)
 		// The last decision with another possible outcome takes it; the decisions after it start over.
 		while (path.length) {
-			const last = path[path.length - 1], after = last.odds.findIndex((odds, i) => i > last.taken && odds > 0)
+			const last = path[path.length - 1],
+				after = last.odds.findIndex((odds, i) => i > last.taken && odds > 0)
 			if (after > 0) {
 				last.taken = after
 				break
@@ -111,9 +123,12 @@ export function distribution(mechanism, x, most) {
 
 /** Runs a function with other globals, such as those of a browser, or random bytes that the test knows. */
 export async function withGlobals(globals, run) {
-	const before = Object.fromEntries(Object.keys(globals).map((name) => [name, Object.getOwnPropertyDescriptor(globalThis, name)]))
+	const before = Object.fromEntries(
+		Object.keys(globals).map((name) => [name, Object.getOwnPropertyDescriptor(globalThis, name)]),
+	)
 	try {
-		for (const [name, value] of Object.entries(globals)) Object.defineProperty(globalThis, name, { value, configurable: true, writable: true })
+		for (const [name, value] of Object.entries(globals))
+			Object.defineProperty(globalThis, name, { value, configurable: true, writable: true })
 		return await run()
 	} finally {
 		for (const [name, descriptor] of Object.entries(before)) {
@@ -124,11 +139,17 @@ export async function withGlobals(globals, run) {
 }
 
 /** Opens a collection whose document is this JSON. */
-export const opened = ({ openCollection }, json, address = "https://collector.example/v1/collections/abc") => withGlobals({
-	location: { href: "https://collector.example/" },
-	fetch: async () => ({ ok: true, text: async () => json }),
-}, () => openCollection(address))
+export const opened = ({ openCollection }, json, address = "https://collector.example/v1/collections/abc") =>
+	withGlobals(
+		{
+			location: { href: "https://collector.example/" },
+			fetch: async () => ({ ok: true, text: async () => json }),
+		},
+		() => openCollection(address),
+	)
 
-/** Returns the JSON of a collection. Mechanism and policy are JSON strings, because their hash depends on the spelling. */
+/**
+ * Returns the JSON of a collection. Mechanism and policy are JSON strings, because their hash depends on the spelling.
+ */
 export const collection = ({ mechanism, policy, hash, id = "abc" }) =>
 	`{"id": "${id}", "title": "A question", "state": "open", "submission": "open", "asks": "", "mechanism_hash": "${hash}", "mechanism": ${mechanism}, "policy": ${policy}}`

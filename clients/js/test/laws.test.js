@@ -6,19 +6,29 @@ import { changed, close, distribution, folder, fraction, isSmall, logarithm, pub
 
 const LAWS = folder("laws/")
 const EPSILONS = ["0", "0.1", "0.5", "1", "2", "5", "10", "20", "inf"]
-/** Mechanisms whose closed forms exist only for finite epsilon; and mechanisms for confidence sets, which also need a positive one. */
-const FINITE = ["composed-subsets", "nested-cyclic"], POSITIVE = ["conditional-reporting", "conditional-unary", "independent-reporting"]
+/**
+ * Mechanisms whose closed forms exist only for finite epsilon; and mechanisms for confidence sets, which also need a
+ * positive one.
+ */
+const FINITE = ["composed-subsets", "nested-cyclic"],
+	POSITIVE = ["conditional-reporting", "conditional-unary", "independent-reporting"]
 const places = (size) => Array.from({ length: size }, (_, x) => x)
 
 /** Returns all differences from the published law. */
 function differences({ readMechanism }, { spec, greatest, ratios, pairs, prior }) {
-	const { law, domain: { size } } = readMechanism(spec), wrong = []
-	const [n, d] = fraction(greatest), [m, e] = law.greatest
+	const {
+			law,
+			domain: { size },
+		} = readMechanism(spec),
+		wrong = []
+	const [n, d] = fraction(greatest),
+		[m, e] = law.greatest
 	if (n * e !== m * d) wrong.push(["greatest", `${m}/${e}`])
-	for (const x of places(size)) for (const other of places(size)) {
-		const actual = x === other ? 0 : law.ratio(x, other)
-		if (!close(actual, logarithm(ratios[pairs[x][other]]))) wrong.push([x, other, actual])
-	}
+	for (const x of places(size))
+		for (const other of places(size)) {
+			const actual = x === other ? 0 : law.ratio(x, other)
+			if (!close(actual, logarithm(ratios[pairs[x][other]]))) wrong.push([x, other, actual])
+		}
 	const all = prior.weights.reduce((sum, weight) => sum + weight, 0)
 	const bounds = size > 1 ? law.against?.(prior.weights.map((weight) => weight / all)) : undefined
 	bounds?.forEach((actual, i) => {
@@ -29,40 +39,63 @@ function differences({ readMechanism }, { spec, greatest, ratios, pairs, prior }
 }
 
 test("every mechanism has published laws for every epsilon", () => {
-	assert.deepEqual(LAWS.map(([name]) => name), folder().map(([name]) => name))
+	assert.deepEqual(
+		LAWS.map(([name]) => name),
+		folder().map(([name]) => name),
+	)
 	for (const [name, vectors] of LAWS) {
-		const finite = FINITE.includes(name) || POSITIVE.includes(name), positive = POSITIVE.includes(name)
-		assert.deepEqual([...new Set(vectors.map(({ epsilon }) => epsilon))],
-			EPSILONS.filter((epsilon) => !(finite && epsilon === "inf") && !(positive && epsilon === "0")), name)
+		const finite = FINITE.includes(name) || POSITIVE.includes(name),
+			positive = POSITIVE.includes(name)
+		assert.deepEqual(
+			[...new Set(vectors.map(({ epsilon }) => epsilon))],
+			EPSILONS.filter((epsilon) => !(finite && epsilon === "inf") && !(positive && epsilon === "0")),
+			name,
+		)
 	}
 })
 
-for (const [name, vectors] of LAWS) test(`${name}: the computed law equals the exact law`, () => {
-	for (const vector of vectors) assert.deepEqual(differences(client, vector), [], JSON.stringify(vector))
-})
+for (const [name, vectors] of LAWS)
+	test(`${name}: the computed law equals the exact law`, () => {
+		for (const vector of vectors) assert.deepEqual(differences(client, vector), [], JSON.stringify(vector))
+	})
 
 /** Maximum sequences of decisions to enumerate for one value. */
 const MOST_PATHS = 10_000
 
-for (const [name, vectors] of folder()) test(`${name}: the sampler has the computed law`, () => {
-	let compared = 0
-	for (const { spec } of vectors.filter(isSmall)) {
-		const mechanism = client.readMechanism(spec), { law, domain: { size } } = mechanism
-		const rows = size > 6 ? [undefined] : places(size).map((x) => distribution(mechanism, x, MOST_PATHS))
-		if (rows.includes(undefined)) continue
-		compared++
-		const reports = new Set(rows.flatMap((row) => [...row.keys()]))
-		const columns = [...reports].map((report) => rows.map((row) => row.get(report) ?? 0))
-		for (const x of places(size)) assert.ok(close(columns.reduce((sum, column) => sum + column[x], 0), 1))
-		const greatest = columns.reduce((sum, column) => sum + Math.max(...column), 0)
-		assert.ok(close(greatest, Number(law.greatest[0]) / Number(law.greatest[1])), `${greatest}`)
-		for (const x of places(size)) for (const other of places(size)) if (x !== other) {
-			const ratio = Math.max(...columns.filter((column) => column[x]).map((column) => Math.log(column[x] / column[other])))
-			assert.ok(close(ratio, law.ratio(x, other)), `${ratio} is not ${law.ratio(x, other)}`)
+for (const [name, vectors] of folder())
+	test(`${name}: the sampler has the computed law`, () => {
+		let compared = 0
+		for (const { spec } of vectors.filter(isSmall)) {
+			const mechanism = client.readMechanism(spec),
+				{
+					law,
+					domain: { size },
+				} = mechanism
+			const rows = size > 6 ? [undefined] : places(size).map((x) => distribution(mechanism, x, MOST_PATHS))
+			if (rows.includes(undefined)) continue
+			compared++
+			const reports = new Set(rows.flatMap((row) => [...row.keys()]))
+			const columns = [...reports].map((report) => rows.map((row) => row.get(report) ?? 0))
+			for (const x of places(size))
+				assert.ok(
+					close(
+						columns.reduce((sum, column) => sum + column[x], 0),
+						1,
+					),
+				)
+			const greatest = columns.reduce((sum, column) => sum + Math.max(...column), 0)
+			assert.ok(close(greatest, Number(law.greatest[0]) / Number(law.greatest[1])), `${greatest}`)
+			for (const x of places(size))
+				for (const other of places(size))
+					if (x !== other) {
+						const ratio = Math.max(
+							...columns.filter((column) => column[x]).map((column) => Math.log(column[x] / column[other])),
+						)
+						assert.ok(close(ratio, law.ratio(x, other)), `${ratio} is not ${law.ratio(x, other)}`)
+					}
 		}
-	}
-	assert.ok(compared)
-})
+		assert.ok(compared)
+	})
 
 test("a slightly wrong law is detected", async () => {
 	const broken = await changed("high = keep * d + low", "high = keep * d + low + (keep >> 30n)")
@@ -70,11 +103,17 @@ test("a slightly wrong law is detected", async () => {
 })
 
 test("the probability of a correct guess is 1 only if the report always reveals the value", () => {
-	for (const [, vectors] of LAWS) for (const { spec, greatest } of vectors) {
-		const mechanism = client.readMechanism(spec), { size } = mechanism.domain, [n, d] = fraction(greatest)
-		const { guess, chance } = client.disclose(mechanism, { domain: spec.domain, policy: { kind: "uniform", epsilon: "inf" } })
-		assert.ok(close(guess, Number(n) / Number(d) / size))
-		assert.equal(chance, 1 / size)
-		assert.equal(guess === 1, n === d * BigInt(size))
-	}
+	for (const [, vectors] of LAWS)
+		for (const { spec, greatest } of vectors) {
+			const mechanism = client.readMechanism(spec),
+				{ size } = mechanism.domain,
+				[n, d] = fraction(greatest)
+			const { guess, chance } = client.disclose(mechanism, {
+				domain: spec.domain,
+				policy: { kind: "uniform", epsilon: "inf" },
+			})
+			assert.ok(close(guess, Number(n) / Number(d) / size))
+			assert.equal(chance, 1 / size)
+			assert.equal(guess === 1, n === d * BigInt(size))
+		}
 })

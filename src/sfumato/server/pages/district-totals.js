@@ -6,10 +6,21 @@ import { t } from "./owners.js"
 
 /** @typedef {{ answer: string, value: number, standard_error: number, low: number, high: number }} Total */
 
-/** Creates the card of the districts of a map, or null if the map has none. @param {any} collection @param {string} tag */
+/**
+ * Creates the card of the districts of a map, or null if the map has none.
+ * @param {any} collection
+ * @param {string} tag
+ */
 export function districtsCard(collection, tag) {
 	if (!backgroundOf(collection)?.districts?.length) return null
-	const table = h("div", { class: "wide", id: `districts${tag}`, tabindex: "0", role: "region", "aria-label": t("Table of districts") }), actions = h("div", { class: "actions" })
+	const table = h("div", {
+			class: "wide",
+			id: `districts${tag}`,
+			tabindex: "0",
+			role: "region",
+			"aria-label": t("Table of districts"),
+		}),
+		actions = h("div", { class: "actions" })
 	const section = h("section", { class: "card" }, h("h2", {}, t("Districts")), table, actions)
 	let asked = ""
 	/** Shows the shares of the districts after each change. @param {number} reports @param {string} level */
@@ -28,10 +39,61 @@ export function districtsCard(collection, tag) {
 		}
 		if (now !== asked) return
 		const within = (/** @type {number} */ share) => percent(Math.min(1, Math.max(0, share)))
-		table.replaceChildren(h("table", {}, h("caption", {}, t("The share of people in each district, with {level} intervals.", { level: percent(Number(level), 0) })),
-			h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("District")), ...[t("share"), t("s.e."), t("low"), t("high")].map((name) => h("th", { class: "number", scope: "col" }, name)))),
-			h("tbody", {}, ...rows.map((row) => h("tr", {}, h("th", { scope: "row", dir: "auto" }, row.answer), h("td", { class: "number" }, within(row.value)), h("td", { class: "number" }, percent(row.standard_error)), h("td", { class: "number" }, within(row.low)), h("td", { class: "number" }, within(row.high)))))))
-		actions.replaceChildren(h("button", { type: "button", onclick: () => download(`districts-${collection.id}.csv`, csv([["district", "share", "standard_error", "low", "high"], ...rows.map((row) => [row.answer, row.value, row.standard_error, row.low, row.high])])) }, t("Districts as CSV")))
+		table.replaceChildren(
+			h(
+				"table",
+				{},
+				h(
+					"caption",
+					{},
+					t("The share of people in each district, with {level} intervals.", { level: percent(Number(level), 0) }),
+				),
+				h(
+					"thead",
+					{},
+					h(
+						"tr",
+						{},
+						h("th", { scope: "col" }, t("District")),
+						...[t("share"), t("s.e."), t("low"), t("high")].map((name) =>
+							h("th", { class: "number", scope: "col" }, name),
+						),
+					),
+				),
+				h(
+					"tbody",
+					{},
+					...rows.map((row) =>
+						h(
+							"tr",
+							{},
+							h("th", { scope: "row", dir: "auto" }, row.answer),
+							h("td", { class: "number" }, within(row.value)),
+							h("td", { class: "number" }, percent(row.standard_error)),
+							h("td", { class: "number" }, within(row.low)),
+							h("td", { class: "number" }, within(row.high)),
+						),
+					),
+				),
+			),
+		)
+		actions.replaceChildren(
+			h(
+				"button",
+				{
+					type: "button",
+					onclick: () =>
+						download(
+							`districts-${collection.id}.csv`,
+							csv([
+								["district", "share", "standard_error", "low", "high"],
+								...rows.map((row) => [row.answer, row.value, row.standard_error, row.low, row.high]),
+							]),
+						),
+				},
+				t("Districts as CSV"),
+			),
+		)
 	}
 	return { section, show }
 }

@@ -9,17 +9,23 @@ export default {
 	back: "Zurück",
 	"try-again": "Noch einmal versuchen",
 	"cannot-answer": "Diese Umfrage lässt sich hier nicht beantworten",
-	insecure: "Diese Seite wurde nicht über eine sichere Verbindung (https) geladen. Ihr Browser kann Ihre Antwort deshalb nicht sicher verrauschen. Es wurde nichts gesendet. Bitten Sie um einen Link, der mit https beginnt.",
-	"part-missing": "Ein Teil dieser Seite konnte nicht geladen werden. Es wurde nichts gesendet. Laden Sie die Seite neu. ({reason})",
-	"no-storage": "Dieser Browser lässt die Seite Ihre Meldung nicht speichern, vielleicht weil er Daten von Websites blockiert oder ein privates Fenster ist. Ein zweiter Besuch würde dann eine zweite Meldung ziehen, die mehr verrät. Es wurde nichts gezogen oder gesendet. Öffnen Sie den Link in einem anderen Browser oder Fenster. ({reason})",
+	insecure:
+		"Diese Seite wurde nicht über eine sichere Verbindung (https) geladen. Ihr Browser kann Ihre Antwort deshalb nicht sicher verrauschen. Es wurde nichts gesendet. Bitten Sie um einen Link, der mit https beginnt.",
+	"part-missing":
+		"Ein Teil dieser Seite konnte nicht geladen werden. Es wurde nichts gesendet. Laden Sie die Seite neu. ({reason})",
+	"no-storage":
+		"Dieser Browser lässt die Seite Ihre Meldung nicht speichern, vielleicht weil er Daten von Websites blockiert oder ein privates Fenster ist. Ein zweiter Besuch würde dann eine zweite Meldung ziehen, die mehr verrät. Es wurde nichts gezogen oder gesendet. Öffnen Sie den Link in einem anderen Browser oder Fenster. ({reason})",
 	"cannot-show": "Diese Frage kann nicht gezeigt werden",
 	"not-found": "Diese Umfrage gibt es nicht. Prüfen Sie, ob der Link vollständig ist.",
 	unreachable: "Die Umfrage ist nicht erreichbar. Versuchen Sie es wieder, wenn Sie online sind.",
-	violated: "Diese Frage verletzt ihre eigene Regel: Ihre Meldungen würden mehr verraten als angegeben. Es wurde nichts gezogen oder gesendet. ({reason})",
+	violated:
+		"Diese Frage verletzt ihre eigene Regel: Ihre Meldungen würden mehr verraten als angegeben. Es wurde nichts gezogen oder gesendet. ({reason})",
 	unsafe: "Diese Frage kann nicht sicher beantwortet werden: {reason}",
 	closed: "Diese Frage ist geschlossen und nimmt keine Antworten mehr an.",
-	"not-yet": "Diese Frage ist noch nicht offen. Sie nimmt Antworten ab {date} an. Öffnen Sie den Link dann noch einmal.",
-	"needs-link": "Diese Umfrage braucht einen persönlichen Link. Öffnen Sie den vollständigen Link, den Sie bekommen haben.",
+	"not-yet":
+		"Diese Frage ist noch nicht offen. Sie nimmt Antworten ab {date} an. Öffnen Sie den Link dann noch einmal.",
+	"needs-link":
+		"Diese Umfrage braucht einen persönlichen Link. Öffnen Sie den vollständigen Link, den Sie bekommen haben.",
 	"your-answer": "Ihre Antwort",
 	"choose-first": "Wählen Sie zuerst eine Antwort, oder drücken Sie „Ich möchte nicht antworten“.",
 	"nothing-drawn": "Es wurde keine Meldung gezogen oder gesendet.",
@@ -62,9 +68,12 @@ export default {
 	"groups-shown": "Die Zahl in einem Feld ist seine Gruppe.",
 	cell: "Zeile {row}, Spalte {column}",
 	group: "Gruppe {number}",
-	remembered: "Dieser Browser hat diese Frage schon beantwortet. Er sendet die damals gezogene Meldung und zieht keine neue. Die Meldung verrät deshalb nicht mehr über Ihre Antwort. Wer beide Meldungen erhält, sieht vielleicht, dass sie von derselben Person kommen. Eine geänderte Antwort bleibt unberücksichtigt.",
-	"drawn-again": "Dieser Browser hat diese Frage schon einmal mit einem anderen Verfahren beantwortet. Jene Meldung kann hier nicht gesendet werden. Der Browser zieht eine neue, und was beide verraten, addiert sich.",
-	repeated: "Dieser Browser hat diese Frage schon beantwortet, vielleicht in einem anderen Tab. Er hat die damals gezogene Meldung gesendet. Ihre jetzige Wahl wurde nicht verwendet.",
+	remembered:
+		"Dieser Browser hat diese Frage schon beantwortet. Er sendet die damals gezogene Meldung und zieht keine neue. Die Meldung verrät deshalb nicht mehr über Ihre Antwort. Wer beide Meldungen erhält, sieht vielleicht, dass sie von derselben Person kommen. Eine geänderte Antwort bleibt unberücksichtigt.",
+	"drawn-again":
+		"Dieser Browser hat diese Frage schon einmal mit einem anderen Verfahren beantwortet. Jene Meldung kann hier nicht gesendet werden. Der Browser zieht eine neue, und was beide verraten, addiert sich.",
+	repeated:
+		"Dieser Browser hat diese Frage schon beantwortet, vielleicht in einem anderen Tab. Er hat die damals gezogene Meldung gesendet. Ihre jetzige Wahl wurde nicht verwendet.",
 	"will-be-sent": "Was gesendet wird",
 	exposed: "Ihr Gerät sendet eine zufällige Meldung. Ihre Antwort ändert nur, wie wahrscheinlich jede Meldung ist.",
 	"exposed-likely": "Vorsicht: Die Meldung verrät Ihre Antwort wahrscheinlich.",
@@ -74,11 +83,16 @@ export default {
 	"drawn-exposed-likely": "Sie verrät Ihre Antwort wahrscheinlich.",
 	"drawn-exposed-nearly": "Sie verrät Ihre Antwort fast immer.",
 	"drawn-exposed-always": "Sie verrät Ihre Antwort.",
-	unproved: "Diese Seite kann die Regel dieser Umfrage nicht prüfen ({rule}). Die Zahlen oben folgen aus dem Verfahren selbst und gelten unabhängig von der Regel.",
-	"device-computes": "Ihr Gerät berechnet diese Zahlen, zieht die Meldung, speichert sie und sendet sie. Sonst speichert und sendet es nichts über Ihre Antwort. Wenn Sie nicht antworten, zieht es nichts.",
-	guess: "Wenn alle Antworten gleich wahrscheinlich sind, errät eine fremde Person Ihre Antwort aus der Meldung allein mit der Wahrscheinlichkeit {bound} (ohne die Meldung: {chance}).",
-	"guess-participant": "Wenn alle Antworten gleich wahrscheinlich sind, errät eine fremde Person die Antwort aus der Meldung allein mit der Wahrscheinlichkeit {bound} (ohne die Meldung: {chance}).",
-	"guess-part": "Für einen einzelnen Teil Ihrer Antwort, um den es in der Meldung geht, etwa eine Option, gelingt das mit einer Wahrscheinlichkeit von bis zu {bound} (ohne die Meldung: {chance}).",
+	unproved:
+		"Diese Seite kann die Regel dieser Umfrage nicht prüfen ({rule}). Die Zahlen oben folgen aus dem Verfahren selbst und gelten unabhängig von der Regel.",
+	"device-computes":
+		"Ihr Gerät berechnet diese Zahlen, zieht die Meldung, speichert sie und sendet sie. Sonst speichert und sendet es nichts über Ihre Antwort. Wenn Sie nicht antworten, zieht es nichts.",
+	guess:
+		"Wenn alle Antworten gleich wahrscheinlich sind, errät eine fremde Person Ihre Antwort aus der Meldung allein mit der Wahrscheinlichkeit {bound} (ohne die Meldung: {chance}).",
+	"guess-participant":
+		"Wenn alle Antworten gleich wahrscheinlich sind, errät eine fremde Person die Antwort aus der Meldung allein mit der Wahrscheinlichkeit {bound} (ohne die Meldung: {chance}).",
+	"guess-part":
+		"Für einen einzelnen Teil Ihrer Antwort, um den es in der Meldung geht, etwa eine Option, gelingt das mit einer Wahrscheinlichkeit von bis zu {bound} (ohne die Meldung: {chance}).",
 	"times-always": "immer",
 	"times-never": "nie",
 	"times-more": "mehr als 99-mal unter 100",
@@ -96,18 +110,24 @@ export default {
 	"odds-attribute-one": "Zu {attribute}: Ist es {name}, so wird {bound} {name} gesendet.",
 	"odds-attribute-set": "Zu {attribute}: Ist es {name}, so nennt die Meldung {name} {bound}.",
 	"odds-attribute-drawn": "Die Meldung betrifft {attribute} {bound}. Ist es {name}, so nennt sie dann {name} {own}.",
-	"odds-scale": "Die Meldung ist ein Bit, ja oder nein. Wenn Sie {name} antworten, wird {bound} ja gesendet; bei {other} {least}.",
+	"odds-scale":
+		"Die Meldung ist ein Bit, ja oder nein. Wenn Sie {name} antworten, wird {bound} ja gesendet; bei {other} {least}.",
 	"odds-same": "Dasselbe gilt für jede andere Antwort.",
 	"odds-same-few": "Dasselbe gilt für {names}.",
 	between: "{low} bis {high}",
 	"raise-all": "Wer Ihre {seen} sieht, kann seinen Verdacht von {before} auf höchstens {bound} erhöhen.",
 	"raise-some": "Wer Ihre {seen} sieht, kann seinen Verdacht auf {names} von {before} auf höchstens {bound} erhöhen.",
-	"raise-group": "Wer Ihre {seen} sieht und Ihre Gruppe kennt, kann seinen Verdacht auf einen Wert von {before} auf höchstens {bound} erhöhen.",
-	"raise-group-some": "Wer Ihre {seen} sieht und weiß, dass es {names} ist, kann seinen Verdacht auf einen davon von {before} auf höchstens {bound} erhöhen.",
+	"raise-group":
+		"Wer Ihre {seen} sieht und Ihre Gruppe kennt, kann seinen Verdacht auf einen Wert von {before} auf höchstens {bound} erhöhen.",
+	"raise-group-some":
+		"Wer Ihre {seen} sieht und weiß, dass es {names} ist, kann seinen Verdacht auf einen davon von {before} auf höchstens {bound} erhöhen.",
 	"raise-one": "Wer Ihre {seen} sieht, kann seinen Verdacht auf einen Wert von {before} auf höchstens {bound} erhöhen.",
-	"raise-across": "Zwischen Gruppen: Wer Ihre {seen} sieht, kann seinen Verdacht auf einen Wert einer anderen Gruppe von {before} auf höchstens {bound} erhöhen.",
-	"raise-secret": "Wer Ihre {seen} sieht, kann seinen Verdacht zu „{secret}“ von {before} auf höchstens {bound} erhöhen.",
-	"raise-secret-known": "Wer Ihre {seen} sieht, kann seinen Verdacht zu „{secret}“ von {before} auf höchstens {bound} erhöhen, wie auch immer der Rest davon abhängt.",
+	"raise-across":
+		"Zwischen Gruppen: Wer Ihre {seen} sieht, kann seinen Verdacht auf einen Wert einer anderen Gruppe von {before} auf höchstens {bound} erhöhen.",
+	"raise-secret":
+		"Wer Ihre {seen} sieht, kann seinen Verdacht zu „{secret}“ von {before} auf höchstens {bound} erhöhen.",
+	"raise-secret-known":
+		"Wer Ihre {seen} sieht, kann seinen Verdacht zu „{secret}“ von {before} auf höchstens {bound} erhöhen, wie auch immer der Rest davon abhängt.",
 	"learn-secret": "Wer weiß, wie der Rest Ihrer Antwort von „{secret}“ abhängt, kann es aus Ihrer {seen} erfahren.",
 	"learn-rest": "Über den Rest Ihrer Antwort kann man mehr erfahren.",
 	"may-reveal-all": "Wie auch immer Ihre Antwort lautet, Ihre {seen} kann sie verraten.",
@@ -116,7 +136,8 @@ export default {
 	"may-reveal-group": "Ihre {seen} kann Ihre Gruppe verraten: {groups}.",
 	"may-reveal-group-map": "Ihre {seen} kann Ihre Gruppe verraten, eines der nummerierten Gebiete der Karte.",
 	"may-reveal-group-grid": "Ihre {seen} kann Ihre Gruppe verraten, eines der nummerierten Gebiete des Rasters.",
-	"raise-attribute": "Zu {attribute}: Wer Ihre {seen} sieht, kann seinen Verdacht von {before} auf höchstens {bound} erhöhen.",
+	"raise-attribute":
+		"Zu {attribute}: Wer Ihre {seen} sieht, kann seinen Verdacht von {before} auf höchstens {bound} erhöhen.",
 	"reveal-attribute": "Zu {attribute}: Ihre {seen} kann es verraten.",
 	quoted: "„{name}“",
 	reply: "Meldung",
@@ -127,22 +148,32 @@ export default {
 	"more-99": "mehr als 99,9 %",
 	"less-01": "weniger als 0,1 %",
 	"together-title": "Alle {count} Fragen zusammen",
-	"together-after": "Was die Meldungen verraten, addiert sich. Zusammen können sie den Verdacht einer fremden Person über etwas an Ihnen von 10 % auf höchstens {bound} erhöhen.",
-	"together-certain": "Was die Meldungen verraten, addiert sich. Zusammen können sie eine fremde Person über etwas an Ihnen fast sicher machen: von 10 % auf {bound}.",
-	"together-guess": "Wenn alle Antworten gleich wahrscheinlich und unabhängig sind, werden alle Ihre Antworten zusammen mit der Wahrscheinlichkeit {bound} erraten (ohne die Meldungen: {chance}).",
-	"together-same.one": "Eine Frage fragt dasselbe wie eine andere. Ihr Gerät sendet dieselbe Meldung noch einmal; sie zählt hier einmal.",
-	"together-same.other": "{count} Fragen fragen dasselbe wie eine andere. Ihr Gerät sendet dieselbe Meldung noch einmal; sie zählt hier einmal.",
-	"together-shows.one": "Frage {numbers}: Die Meldung kann auch eine Antwort oder einen Teil verraten, den die Regel nicht verbirgt. Diese Zahlen enthalten das nicht.",
-	"together-shows.other": "Fragen {numbers}: Die Meldung kann auch eine Antwort oder einen Teil verraten, den die Regel nicht verbirgt. Diese Zahlen enthalten das nicht.",
+	"together-after":
+		"Was die Meldungen verraten, addiert sich. Zusammen können sie den Verdacht einer fremden Person über etwas an Ihnen von 10 % auf höchstens {bound} erhöhen.",
+	"together-certain":
+		"Was die Meldungen verraten, addiert sich. Zusammen können sie eine fremde Person über etwas an Ihnen fast sicher machen: von 10 % auf {bound}.",
+	"together-guess":
+		"Wenn alle Antworten gleich wahrscheinlich und unabhängig sind, werden alle Ihre Antworten zusammen mit der Wahrscheinlichkeit {bound} erraten (ohne die Meldungen: {chance}).",
+	"together-same.one":
+		"Eine Frage fragt dasselbe wie eine andere. Ihr Gerät sendet dieselbe Meldung noch einmal; sie zählt hier einmal.",
+	"together-same.other":
+		"{count} Fragen fragen dasselbe wie eine andere. Ihr Gerät sendet dieselbe Meldung noch einmal; sie zählt hier einmal.",
+	"together-shows.one":
+		"Frage {numbers}: Die Meldung kann auch eine Antwort oder einen Teil verraten, den die Regel nicht verbirgt. Diese Zahlen enthalten das nicht.",
+	"together-shows.other":
+		"Fragen {numbers}: Die Meldung kann auch eine Antwort oder einen Teil verraten, den die Regel nicht verbirgt. Diese Zahlen enthalten das nicht.",
 	"together-missing.one": "Frage {numbers} kann jetzt nicht geladen werden und ist in diesen Zahlen nicht enthalten.",
-	"together-missing.other": "Fragen {numbers} können jetzt nicht geladen werden und sind in diesen Zahlen nicht enthalten.",
+	"together-missing.other":
+		"Fragen {numbers} können jetzt nicht geladen werden und sind in diesen Zahlen nicht enthalten.",
 	"so-far": "Was Sie bisher gesendet haben",
-	"so-far-after": "Zusammen können Ihre Meldungen den Verdacht einer fremden Person über etwas an Ihnen von 10 % auf höchstens {bound} erhöhen.",
+	"so-far-after":
+		"Zusammen können Ihre Meldungen den Verdacht einer fremden Person über etwas an Ihnen von 10 % auf höchstens {bound} erhöhen.",
 	declined: "Sie haben nicht geantwortet",
 	"declined-more": "Es wurde keine Meldung gezogen oder gesendet. Dieser Tab merkt sich das, bis Sie ihn schließen.",
 	"answer-after-all": "Doch antworten",
 	waiting: "Ihre Meldung ist gespeichert, aber noch nicht gesendet",
-	"waiting-more": "Ihr Browser sendet sie, sobald eine Verbindung besteht, jetzt oder wenn Sie diese Umfrage wieder öffnen.",
+	"waiting-more":
+		"Ihr Browser sendet sie, sobald eine Verbindung besteht, jetzt oder wenn Sie diese Umfrage wieder öffnen.",
 	sent: "Danke, Ihre Meldung ist angekommen",
 	"sent-more": "Sie wurde einmal gezählt.",
 	refused: "Ihre Meldung wurde nicht angenommen",
@@ -151,15 +182,18 @@ export default {
 	"follow.other": "Es folgen noch {count} Fragen.",
 	drawn: "Die gezogene Meldung: {bound}.",
 	"drawn-before": "Ihr Browser hat sie bei der ersten Antwort auf diese Frage gezogen und noch einmal gesendet.",
-	"no-second-draw": "Ihr Browser zieht keine zweite Meldung zu dieser Frage, weil das mehr verraten würde. Wenn Sie diese Seite wieder öffnen, sehen Sie dieselbe Meldung.",
+	"no-second-draw":
+		"Ihr Browser zieht keine zweite Meldung zu dieser Frage, weil das mehr verraten würde. Wenn Sie diese Seite wieder öffnen, sehen Sie dieselbe Meldung.",
 	"exact-data": "Die genauen gesendeten Daten",
 	results: "Bisherige Ergebnisse",
-	"token-spent": "Dieser persönliche Link wurde schon verwendet, in einem anderen Browser oder bevor die Daten dieses Browsers gelöscht wurden. Jeder Link zählt einmal.",
+	"token-spent":
+		"Dieser persönliche Link wurde schon verwendet, in einem anderen Browser oder bevor die Daten dieses Browsers gelöscht wurden. Jeder Link zählt einmal.",
 	"token-unknown": "Dieser Link gilt nicht für diese Umfrage. Bitten Sie um einen neuen.",
 	"not-open": "Die Umfrage oder diese Welle endete, bevor Ihre Meldung gezählt werden konnte.",
 	"end-title": "Danke, das war die letzte Frage",
 	"end-more": "Sie können diese Seite schließen.",
-	"end-waiting": "Einige Meldungen warten auf eine Verbindung. Ihr Browser sendet sie, solange diese Seite offen ist, oder wenn Sie diese Umfrage wieder öffnen.",
+	"end-waiting":
+		"Einige Meldungen warten auf eine Verbindung. Ihr Browser sendet sie, solange diese Seite offen ist, oder wenn Sie diese Umfrage wieder öffnen.",
 	"end-list": "Ihre Meldungen",
 	"state-sent": "Meldung gesendet",
 	"state-waiting": "Meldung wartet auf eine Verbindung",
@@ -188,27 +222,38 @@ export default {
 	// Wiederkehrende Fragen.
 	wave: "Welle {number} von {all}. Diese Frage kehrt wieder. Ihr Browser sendet eine Meldung je Welle.",
 	"lifetime-title": "Eine Meldung, und alle Meldungen zusammen",
-	"lifetime-how": "Ihr Gerät zieht einmal eine dauerhafte Antwort und behält sie. Die Meldung jeder Welle wird neu zufällig aus ihr gezogen, und alle Meldungen zusammen verraten höchstens die dauerhafte Antwort.",
+	"lifetime-how":
+		"Ihr Gerät zieht einmal eine dauerhafte Antwort und behält sie. Die Meldung jeder Welle wird neu zufällig aus ihr gezogen, und alle Meldungen zusammen verraten höchstens die dauerhafte Antwort.",
 	"level-one": "Eine Meldung kann den Verdacht eines Fremden von {before} auf höchstens {bound} erhöhen.",
-	"level-all": "Alle Meldungen zusammen können ihn, solange sich Ihre Antwort nicht ändert, auf höchstens {bound} erhöhen.",
+	"level-all":
+		"Alle Meldungen zusammen können ihn, solange sich Ihre Antwort nicht ändert, auf höchstens {bound} erhöhen.",
 	"level-certain": "Alle Meldungen zusammen können einem Fremden fast Gewissheit über Ihre Antwort geben.",
 	"level-total": "Alle zusammen können den Verdacht auf höchstens {bound} erhöhen.",
-	"lifetime-changes": "Ändert sich Ihre Antwort zu einer, die Sie noch nicht gegeben haben, zieht Ihr Gerät eine weitere dauerhafte Antwort, und was sie verraten, summiert sich. Es zieht höchstens {most}.",
-	"lifetime-fixed": "Ihr Gerät zieht eine dauerhafte Antwort. Ändert sich Ihre Antwort, meldet es weiter über die erste.",
-	"lifetime-schedule": "Alle {waves} Wellen zieht Ihr Gerät eine neue dauerhafte Antwort, und was sie verraten, summiert sich. Es zieht höchstens {most}.",
-	"device-waves": "Ihr Gerät berechnet diese Wahrscheinlichkeiten, behält die dauerhafte Antwort, zieht die Meldung, speichert sie und sendet sie. Es sendet sonst nichts über Ihre Antwort. Wenn Sie nicht antworten, zieht es nichts.",
-	"one-per-wave": "Ihr Browser zieht eine Meldung je Welle. Wenn Sie diese Seite während dieser Welle wieder öffnen, sehen Sie dieselbe Meldung.",
+	"lifetime-changes":
+		"Ändert sich Ihre Antwort zu einer, die Sie noch nicht gegeben haben, zieht Ihr Gerät eine weitere dauerhafte Antwort, und was sie verraten, summiert sich. Es zieht höchstens {most}.",
+	"lifetime-fixed":
+		"Ihr Gerät zieht eine dauerhafte Antwort. Ändert sich Ihre Antwort, meldet es weiter über die erste.",
+	"lifetime-schedule":
+		"Alle {waves} Wellen zieht Ihr Gerät eine neue dauerhafte Antwort, und was sie verraten, summiert sich. Es zieht höchstens {most}.",
+	"device-waves":
+		"Ihr Gerät berechnet diese Wahrscheinlichkeiten, behält die dauerhafte Antwort, zieht die Meldung, speichert sie und sendet sie. Es sendet sonst nichts über Ihre Antwort. Wenn Sie nicht antworten, zieht es nichts.",
+	"one-per-wave":
+		"Ihr Browser zieht eine Meldung je Welle. Wenn Sie diese Seite während dieser Welle wieder öffnen, sehen Sie dieselbe Meldung.",
 	"come-back": "Kommen Sie ab dem {date} wieder: dann beginnt die nächste Welle.",
 	"come-back-later": "Kommen Sie wieder, wenn die nächste Welle beginnt.",
 	"last-wave": "Das war die letzte Welle.",
 	"no-wave": "Zurzeit ist keine Welle dieser Frage offen.",
 	"plain-title": "Diese Seite ist nicht verschlüsselt",
-	"plain-why": "Sie wurde in einem lokalen Netz über einfaches HTTP geladen. Ihr Browser kann Ihre Antwort trotzdem verrauschen, aber dies fehlt:",
-	"plain-read": "Andere in diesem Netz können sehen, welche Umfrage Sie öffnen und welche Meldung Sie senden. Die Meldung ist zufällig, wie diese Seite angibt.",
-	"plain-change": "Andere in diesem Netz könnten diese Seite verändern, bevor sie bei Ihnen ankommt, und damit auch, was gesendet wird. Ihr Browser kann das nicht bemerken. Fahren Sie nur in einem Netz fort, dem Sie vertrauen.",
+	"plain-why":
+		"Sie wurde in einem lokalen Netz über einfaches HTTP geladen. Ihr Browser kann Ihre Antwort trotzdem verrauschen, aber dies fehlt:",
+	"plain-read":
+		"Andere in diesem Netz können sehen, welche Umfrage Sie öffnen und welche Meldung Sie senden. Die Meldung ist zufällig, wie diese Seite angibt.",
+	"plain-change":
+		"Andere in diesem Netz könnten diese Seite verändern, bevor sie bei Ihnen ankommt, und damit auch, was gesendet wird. Ihr Browser kann das nicht bemerken. Fahren Sie nur in einem Netz fort, dem Sie vertrauen.",
 	"plain-offline": "Ihr Browser bewahrt die Seite nicht auf: Ohne Verbindung zum Kollektor öffnet sich der Link nicht.",
 	"plain-continue": "Ohne Verschlüsselung fortfahren",
-	"plain-else": "Sonst schließen Sie diese Seite: Nichts wurde gezogen oder gesendet. Bitten Sie die Person, von der Sie den Link haben, um einen, der mit https beginnt.",
+	"plain-else":
+		"Sonst schließen Sie diese Seite: Nichts wurde gezogen oder gesendet. Bitten Sie die Person, von der Sie den Link haben, um einen, der mit https beginnt.",
 	"plain-http": "Diese Seite ist nicht verschlüsselt: Andere in diesem Netz könnten sie lesen oder verändern.",
 	retention: "Der Kollektor löscht einzelne Meldungen bis zum {date} und behält nur Anzahlen.",
 	"retention-none": "Der Kollektor speichert keine einzelnen Meldungen, nur Anzahlen.",
@@ -223,6 +268,8 @@ export default {
 	"not-agreed": "Sie haben nicht zugestimmt",
 	"not-agreed-more": "Nichts wurde gezogen oder gesendet. Sie können diese Seite schließen.",
 	"read-again": "Noch einmal lesen",
-	required: "Diese Frage ist verpflichtend. Wenn Sie lieber nicht antworten, schließen Sie die Seite: zu dieser Frage wird nichts gesendet.",
-	"choose-required": "Wählen Sie zuerst eine Antwort. Wenn Sie lieber nicht antworten, schließen Sie die Seite: nichts wird gesendet.",
+	required:
+		"Diese Frage ist verpflichtend. Wenn Sie lieber nicht antworten, schließen Sie die Seite: zu dieser Frage wird nichts gesendet.",
+	"choose-required":
+		"Wählen Sie zuerst eine Antwort. Wenn Sie lieber nicht antworten, schließen Sie die Seite: nichts wird gesendet.",
 }

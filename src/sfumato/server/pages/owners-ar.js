@@ -11,19 +11,22 @@ export default {
 	Copy: "نسخ",
 	Copied: "تم النسخ",
 	Selected: "تم التحديد",
-	"The collector cannot be reached. Check your connection and try again.": "تعذر الوصول إلى الخادم. تحقق من الاتصال وحاول مرة أخرى.",
+	"The collector cannot be reached. Check your connection and try again.":
+		"تعذر الوصول إلى الخادم. تحقق من الاتصال وحاول مرة أخرى.",
 	// Link, QR code and sheet.
 	"Link to the survey": "رابط الاستطلاع",
 	"QR code": "رمز QR",
 	"QR code of the link to the survey “{title}”": "رمز QR لرابط الاستطلاع «{title}»",
 	"QR code of one-time link {count}": "رمز QR للرابط المفرد {count}",
-	"Please take part in this survey: “{title}”. Before you answer, the page says what your reply can reveal. {link}": "يرجى المشاركة في هذا الاستطلاع: «{title}». قبل أن تجيب تخبرك الصفحة بما يمكن أن يكشفه ردك. {link}",
+	"Please take part in this survey: “{title}”. Before you answer, the page says what your reply can reveal. {link}":
+		"يرجى المشاركة في هذا الاستطلاع: «{title}». قبل أن تجيب تخبرك الصفحة بما يمكن أن يكشفه ردك. {link}",
 	"Scan the code with the camera of your phone, or open the link.": "امسح الرمز بكاميرا هاتفك، أو افتح الرابط.",
 	"Text to send": "نص للإرسال",
 	"Download as SVG": "تنزيل بصيغة SVG",
 	"Download as PNG": "تنزيل بصيغة PNG",
 	"Print a poster": "طباعة ملصق",
-	"The link is too long for a QR code. Use fewer questions, or send the link.": "الرابط أطول من أن يتسع له رمز QR. استخدم أسئلة أقل، أو أرسل الرابط.",
+	"The link is too long for a QR code. Use fewer questions, or send the link.":
+		"الرابط أطول من أن يتسع له رمز QR. استخدم أسئلة أقل، أو أرسل الرابط.",
 	"Sheet of one-time links": "ورقة الروابط المفردة",
 	"Link {count} of {all}. It counts once.": "الرابط {count} من {all}. يُحسب مرة واحدة.",
 	"Print the first {number} as QR codes": "طباعة أول {number} كرموز QR",
@@ -40,7 +43,8 @@ export default {
 	author: "مؤلف",
 	owner: "مالك",
 	reader: "قارئ",
-	"The collector does not accept this token. It may be mistyped, expired or revoked.": "لا يقبل الخادم هذا الرمز. ربما كُتب خطأً أو انتهت صلاحيته أو أُلغي.",
+	"The collector does not accept this token. It may be mistyped, expired or revoked.":
+		"لا يقبل الخادم هذا الرمز. ربما كُتب خطأً أو انتهت صلاحيته أو أُلغي.",
 	"not open yet": "لم يُفتح بعد",
 	"closed, the end date is over": "مغلق، انقضى موعد النهاية",
 	Cancel: "إلغاء",
@@ -68,7 +72,8 @@ export default {
 	"I have saved it": "لقد حفظته",
 	"The name is saved.": "حُفظ الاسم.",
 	Name: "الاسم",
-	"Only owners see it. Participants see the title, which is fixed once the survey has opened.": "يراه المالكون فقط. يرى المشاركون العنوان، وهو ثابت منذ فتح الاستطلاع.",
+	"Only owners see it. Participants see the title, which is fixed once the survey has opened.":
+		"يراه المالكون فقط. يرى المشاركون العنوان، وهو ثابت منذ فتح الاستطلاع.",
 	"Save the name": "حفظ الاسم",
 	"The dates are saved.": "حُفظت المواعيد.",
 	Opens: "يُفتح",
@@ -78,17 +83,21 @@ export default {
 	"The start is fixed, because the survey has opened.": "البداية ثابتة لأن الاستطلاع قد فُتح.",
 	"Save the dates": "حفظ المواعيد",
 	"The links are ready.": "الروابط جاهزة.",
-	"{count} one-time links are ready, one for each person. Download now: the links are not shown again..one": "رابط مفرد واحد جاهز. نزّله الآن: لن يُعرض مرة أخرى.",
-	"{count} one-time links are ready, one for each person. Download now: the links are not shown again..other": "الروابط المفردة جاهزة ({count})، واحد لكل شخص. نزّلها الآن: لن تُعرض مرة أخرى.",
+	"{count} one-time links are ready, one for each person. Download now: the links are not shown again..one":
+		"رابط مفرد واحد جاهز. نزّله الآن: لن يُعرض مرة أخرى.",
+	"{count} one-time links are ready, one for each person. Download now: the links are not shown again..other":
+		"الروابط المفردة جاهزة ({count})، واحد لكل شخص. نزّلها الآن: لن تُعرض مرة أخرى.",
 	"Download the links (CSV)": "تنزيل الروابط (CSV)",
 	"More one-time links": "روابط مفردة إضافية",
-	"At most {most} at a time. They ask this question only; a survey of several questions needs links from Studio.": "{most} على الأكثر في المرة. تطرح هذا السؤال فقط؛ يحتاج الاستطلاع المتعدد الأسئلة إلى روابط من الاستوديو.",
+	"At most {most} at a time. They ask this question only; a survey of several questions needs links from Studio.":
+		"{most} على الأكثر في المرة. تطرح هذا السؤال فقط؛ يحتاج الاستطلاع المتعدد الأسئلة إلى روابط من الاستوديو.",
 	"Create links": "إنشاء روابط",
 	"The copy is open.": "النسخة مفتوحة.",
 	"The key of the copy:": "مفتاح النسخة:",
 	"Key of the copy": "مفتاح النسخة",
 	"Title of the copy": "عنوان النسخة",
-	"The copy has the same answers, rule and settings, and no dates. It opens at once, and participants see this title.": "للنسخة الإجابات والقاعدة والإعدادات نفسها، دون مواعيد. تُفتح فورًا، ويرى المشاركون هذا العنوان.",
+	"The copy has the same answers, rule and settings, and no dates. It opens at once, and participants see this title.":
+		"للنسخة الإجابات والقاعدة والإعدادات نفسها، دون مواعيد. تُفتح فورًا، ويرى المشاركون هذا العنوان.",
 	Duplicate: "تكرار",
 	role: "الدور",
 	name: "الاسم",
@@ -104,7 +113,8 @@ export default {
 	"Reader: sees the results": "قارئ: يرى النتائج",
 	"Owner: may change everything": "مالك: يغيّر كل شيء",
 	"The role is created.": "أُنشئ الدور.",
-	"Link for the reader. Everyone who has it can read the results:": "رابط القارئ. كل من لديه الرابط يستطيع قراءة النتائج:",
+	"Link for the reader. Everyone who has it can read the results:":
+		"رابط القارئ. كل من لديه الرابط يستطيع قراءة النتائج:",
 	"Link for the reader": "رابط القارئ",
 	"Token of the owner, for this page:": "رمز المالك، لهذه الصفحة:",
 	"Token of the owner": "رمز المالك",
@@ -113,7 +123,8 @@ export default {
 	"Days until it expires": "الأيام حتى الانتهاء",
 	"Empty: never.": "فارغ: أبدًا.",
 	"Create the role": "إنشاء الدور",
-	"Honest devices are very unlikely to have sent these answers. Some may be forged.": "من المستبعد جدًا أن تكون أجهزة صادقة قد أرسلت هذه الإجابات. قد يكون بعضها مزورًا.",
+	"Honest devices are very unlikely to have sent these answers. Some may be forged.":
+		"من المستبعد جدًا أن تكون أجهزة صادقة قد أرسلت هذه الإجابات. قد يكون بعضها مزورًا.",
 	"day (UTC)": "اليوم (UTC)",
 	remark: "ملاحظة",
 	remove: "إزالة",
@@ -139,7 +150,8 @@ export default {
 	"The survey and its {count} answers will be deleted..one": "سيُحذف الاستطلاع وإجابته.",
 	"The survey and its {count} answers will be deleted..other": "سيُحذف الاستطلاع وإجاباته ({count}).",
 	"People can no longer answer.": "لن يتمكن أحد من الإجابة.",
-	"Links stop working. This cannot be undone. Backups of the collector still contain it.": "تتوقف الروابط عن العمل. لا يمكن التراجع عن ذلك. تبقى نسخة منه في النسخ الاحتياطية للخادم.",
+	"Links stop working. This cannot be undone. Backups of the collector still contain it.":
+		"تتوقف الروابط عن العمل. لا يمكن التراجع عن ذلك. تبقى نسخة منه في النسخ الاحتياطية للخادم.",
 	Delete: "حذف",
 	"The survey is deleted.": "حُذف الاستطلاع.",
 	"Delete the survey": "حذف الاستطلاع",
@@ -149,23 +161,29 @@ export default {
 	"{count} surveys found..one": "وُجد استطلاع واحد.",
 	"{count} surveys found..other": "عدد الاستطلاعات التي وُجدت: {count}.",
 	"Search by name or state": "البحث بالاسم أو الحالة",
-	"{count} surveys, the newest first. Each question of a survey is listed..one": "استطلاع واحد. يُدرج كل سؤال من الاستطلاع.",
-	"{count} surveys, the newest first. Each question of a survey is listed..other": "عدد الاستطلاعات: {count}، الأحدث أولًا. يُدرج كل سؤال من الاستطلاع.",
+	"{count} surveys, the newest first. Each question of a survey is listed..one":
+		"استطلاع واحد. يُدرج كل سؤال من الاستطلاع.",
+	"{count} surveys, the newest first. Each question of a survey is listed..other":
+		"عدد الاستطلاعات: {count}، الأحدث أولًا. يُدرج كل سؤال من الاستطلاع.",
 	"This tab stores the token until you close it.": "تحتفظ علامة التبويب هذه بالرمز حتى تغلقها.",
 	Token: "الرمز",
-	"An admin token (sfa_), or the token of an author (sfu_), owner (sfo_) or reader (sfr_). Only this tab stores it.": "رمز مدير (sfa_)، أو رمز مؤلف (sfu_) أو مالك (sfo_) أو قارئ (sfr_). تحتفظ به علامة التبويب هذه فقط.",
+	"An admin token (sfa_), or the token of an author (sfu_), owner (sfo_) or reader (sfr_). Only this tab stores it.":
+		"رمز مدير (sfa_)، أو رمز مؤلف (sfu_) أو مالك (sfo_) أو قارئ (sfr_). تحتفظ به علامة التبويب هذه فقط.",
 	"Show my surveys": "عرض استطلاعاتي",
 	// Results.
 	" and ": " و",
 	"A dashed cell has no number: its interval contains 0.": "الخلية المنقّطة بلا رقم: فترتها تحتوي على 0.",
-	"A difference is clear if its interval does not contain 0. The p-value is the probability of a difference at least this large if the groups were alike, adjusted for the number of differences by Holm's method. Both use unbiased estimates.": "يكون الفرق واضحًا إذا لم تحتوِ فترته على 0. القيمة p هي احتمال فرق بهذا الحجم على الأقل لو كانت المجموعات متماثلة، معدّلة لعدد الفروق بطريقة هولم. كلاهما من تقديرات غير متحيزة.",
+	"A difference is clear if its interval does not contain 0. The p-value is the probability of a difference at least this large if the groups were alike, adjusted for the number of differences by Holm's method. Both use unbiased estimates.":
+		"يكون الفرق واضحًا إذا لم تحتوِ فترته على 0. القيمة p هي احتمال فرق بهذا الحجم على الأقل لو كانت المجموعات متماثلة، معدّلة لعدد الفروق بطريقة هولم. كلاهما من تقديرات غير متحيزة.",
 	"Admin token": "رمز المدير",
-	"All intervals of this table together contain the true differences with the stated probability, so you may look for the largest ones. They are wider than those of single differences.": "تحتوي فترات هذا الجدول كلها معًا على الفروق الحقيقية بالاحتمال المذكور، فيمكنك البحث عن أكبرها. وهي أعرض من فترات الفروق المنفردة.",
+	"All intervals of this table together contain the true differences with the stated probability, so you may look for the largest ones. They are wider than those of single differences.":
+		"تحتوي فترات هذا الجدول كلها معًا على الفروق الحقيقية بالاحتمال المذكور، فيمكنك البحث عن أكبرها. وهي أعرض من فترات الفروق المنفردة.",
 	"All maps have the same scale.": "لكل الخرائط المقياس نفسه.",
 	"All results and their explanation": "كل النتائج وشرحها",
 	"All {number} questions": "كل الأسئلة ({number})",
 	Answers: "الإجابات",
-	"Answers per day from {first} to {last}, at most {most}; the table has the same numbers": "الإجابات في اليوم من {first} إلى {last}، {most} على الأكثر؛ الأرقام نفسها في الجدول",
+	"Answers per day from {first} to {last}, at most {most}; the table has the same numbers":
+		"الإجابات في اليوم من {first} إلى {last}، {most} على الأكثر؛ الأرقام نفسها في الجدول",
 	"Answers per day: {title}": "الإجابات في اليوم: {title}",
 	"Back to the list of questions": "العودة إلى قائمة الأسئلة",
 	Bars: "أعمدة",
@@ -175,7 +193,8 @@ export default {
 	Certificate: "الشهادة",
 	Certificates: "الشهادات",
 	Change: "التغير",
-	"Change from wave {first} to wave {second}, with {level} limits.": "التغير من الموجة {first} إلى الموجة {second}، بحدود {level}.",
+	"Change from wave {first} to wave {second}, with {level} limits.":
+		"التغير من الموجة {first} إلى الموجة {second}، بحدود {level}.",
 	Compare: "قارن",
 	"Compare groups": "مقارنة المجموعات",
 	"Confidence level of the intervals": "مستوى ثقة الفترات",
@@ -185,8 +204,10 @@ export default {
 	Districts: "المناطق",
 	"Districts as CSV": "المناطق بصيغة CSV",
 	"Download the certificate": "تنزيل الشهادة",
-	"Estimated share of people up to each of {number} values; the table has the same numbers": "النسبة المقدّرة للأشخاص حتى كل قيمة من {number}؛ الأرقام نفسها في الجدول",
-	"Estimated shares of {number} values with their intervals; the table has the same numbers": "النسب المقدّرة لعدد {number} من القيم مع فتراتها؛ الأرقام نفسها في الجدول",
+	"Estimated share of people up to each of {number} values; the table has the same numbers":
+		"النسبة المقدّرة للأشخاص حتى كل قيمة من {number}؛ الأرقام نفسها في الجدول",
+	"Estimated shares of {number} values with their intervals; the table has the same numbers":
+		"النسب المقدّرة لعدد {number} من القيم مع فتراتها؛ الأرقام نفسها في الجدول",
 	Estimates: "التقديرات",
 	"Estimates: {title}": "التقديرات: {title}",
 	"Every interval contains 0.": "كل فترة تحتوي على 0.",
@@ -194,8 +215,10 @@ export default {
 	"For each value, from top to bottom: {names}.": "لكل قيمة، من الأعلى إلى الأسفل: {names}.",
 	"HTML that shows the results of {title}": "HTML يعرض نتائج {title}",
 	"HTML to copy": "HTML للنسخ",
-	"If the share of the most frequent value stays the same, about {count} answers are enough for it.": "إذا بقيت نسبة القيمة الأكثر شيوعًا كما هي، تكفيها نحو {count} إجابة.",
-	"Lines are {level} confidence intervals. A hollow dot means that the interval contains 0.": "الخطوط فترات ثقة {level}. النقطة المفرغة تعني أن الفترة تحتوي على 0.",
+	"If the share of the most frequent value stays the same, about {count} answers are enough for it.":
+		"إذا بقيت نسبة القيمة الأكثر شيوعًا كما هي، تكفيها نحو {count} إجابة.",
+	"Lines are {level} confidence intervals. A hollow dot means that the interval contains 0.":
+		"الخطوط فترات ثقة {level}. النقطة المفرغة تعني أن الفترة تحتوي على 0.",
 	"Link to these results": "رابط هذه النتائج",
 	"Link to this page": "رابط هذه الصفحة",
 	Map: "خريطة",
@@ -205,18 +228,24 @@ export default {
 	Method: "الطريقة",
 	"Method of estimation": "طريقة التقدير",
 	"No answer to show yet.": "لا إجابة لعرضها بعد.",
-	"No difference is clear: with {level} confidence, every interval contains 0.": "لا فرق واضح: بثقة {level} تحتوي كل فترة على 0.",
+	"No difference is clear: with {level} confidence, every interval contains 0.":
+		"لا فرق واضح: بثقة {level} تحتوي كل فترة على 0.",
 	"No value has this name.": "لا قيمة بهذا الاسم.",
 	"No wave is open now.": "لا موجة مفتوحة الآن.",
 	"North is up.": "الشمال إلى الأعلى.",
 	"Not enough answers yet for {number} of {all} values": "لا إجابات كافية بعد لعدد {number} من {all} من القيم",
 	"Not enough answers yet.": "لا إجابات كافية بعد.",
-	"Not enough answers yet. The first estimate appears with the first answers.": "لا إجابات كافية بعد. يظهر أول تقدير مع أول الإجابات.",
-	"No results are released yet. They are released in steps of at least {count} answers, and answers that have arrived since the last step are not shown.": "لم تُنشر أي نتائج بعد. تُنشر على خطوات من {count} إجابات على الأقل، ولا تظهر الإجابات التي وصلت بعد الخطوة الأخيرة.",
+	"Not enough answers yet. The first estimate appears with the first answers.":
+		"لا إجابات كافية بعد. يظهر أول تقدير مع أول الإجابات.",
+	"No results are released yet. They are released in steps of at least {count} answers, and answers that have arrived since the last step are not shown.":
+		"لم تُنشر أي نتائج بعد. تُنشر على خطوات من {count} إجابات على الأقل، ولا تظهر الإجابات التي وصلت بعد الخطوة الأخيرة.",
 	"Nothing to show yet.": "لا شيء لعرضه بعد.",
-	"Numbers were divided into bins, which adds an error of at most {error}.": "قُسّمت الأعداد إلى فئات، وهذا يضيف خطأ لا يتجاوز {error}.",
-	"Only owners and readers with a token may read these results. Only this tab stores the token.": "لا يقرأ هذه النتائج إلا من لديه رمز مدير أو مالك أو قارئ. تحتفظ علامة التبويب هذه وحدها بالرمز.",
-	"Only owners see this, because the day of an answer may point to a person. Days are in UTC; the collector stores no times.": "يرى هذا المالكون فقط، لأن يوم الإجابة قد يدل على شخص. الأيام بتوقيت UTC، ولا يخزن الجامع الأوقات.",
+	"Numbers were divided into bins, which adds an error of at most {error}.":
+		"قُسّمت الأعداد إلى فئات، وهذا يضيف خطأ لا يتجاوز {error}.",
+	"Only owners and readers with a token may read these results. Only this tab stores the token.":
+		"لا يقرأ هذه النتائج إلا من لديه رمز مدير أو مالك أو قارئ. تحتفظ علامة التبويب هذه وحدها بالرمز.",
+	"Only owners see this, because the day of an answer may point to a person. Days are in UTC; the collector stores no times.":
+		"يرى هذا المالكون فقط، لأن يوم الإجابة قد يدل على شخص. الأيام بتوقيت UTC، ولا يخزن الجامع الأوقات.",
 	Order: "الترتيب",
 	"Other questions with the same values": "أسئلة أخرى بالقيم نفسها",
 	"The same question": "السؤال نفسه",
@@ -224,15 +253,21 @@ export default {
 	"PNG of the chart": "PNG للرسم",
 	Quantiles: "الكميات",
 	Questions: "الأسئلة",
-	"Replies are random, so an estimate differs from the true share. If the survey were repeated many times, {level} of the intervals of a value would contain its true share.": "الردود عشوائية، لذلك يختلف التقدير عن النسبة الحقيقية. لو كُرر الاستطلاع مرات كثيرة لاحتوت {level} من فترات القيمة على نسبتها الحقيقية.",
+	"Replies are random, so an estimate differs from the true share. If the survey were repeated many times, {level} of the intervals of a value would contain its true share.":
+		"الردود عشوائية، لذلك يختلف التقدير عن النسبة الحقيقية. لو كُرر الاستطلاع مرات كثيرة لاحتوت {level} من فترات القيمة على نسبتها الحقيقية.",
 	"A device keeps at most {count} stored answers..one": "يحتفظ الجهاز بإجابة محفوظة واحدة على الأكثر.",
 	"A device keeps at most {count} stored answers..other": "أكبر عدد من الإجابات المحفوظة في الجهاز: {count}.",
-	"A device keeps at most {count} stored answers per person..one": "يحتفظ الجهاز بإجابة محفوظة واحدة على الأكثر لكل شخص.",
-	"A device keeps at most {count} stored answers per person..other": "أكبر عدد من الإجابات المحفوظة في الجهاز لكل شخص: {count}.",
+	"A device keeps at most {count} stored answers per person..one":
+		"يحتفظ الجهاز بإجابة محفوظة واحدة على الأكثر لكل شخص.",
+	"A device keeps at most {count} stored answers per person..other":
+		"أكبر عدد من الإجابات المحفوظة في الجهاز لكل شخص: {count}.",
 	"A device takes up a new answer every {count} waves..one": "يأخذ الجهاز إجابة جديدة في كل موجة.",
-	"A device takes up a new answer every {count} waves..other": "عدد الموجات التي يأخذ الجهاز بعدها إجابة جديدة: {count}.",
-	"People whose answer has changed since then are counted with an earlier one. The shares may be off by as much, and the limits do not include it.": "الأشخاص الذين تغيرت إجابتهم منذ ذلك الحين يُحسبون بإجابة سابقة. قد تنحرف النسب بهذا القدر، والحدود لا تشمل ذلك.",
-	"Replies of one person in different waves are not linked, so the errors of a change are not known exactly. The limits are the widest that are possible, and contain the true change with at least this probability.": "ردود الشخص الواحد في موجات مختلفة غير مترابطة، لذلك لا تُعرف أخطاء التغير بدقة. الحدود هي أوسع ما يمكن، وتحتوي على التغير الحقيقي بهذا الاحتمال على الأقل.",
+	"A device takes up a new answer every {count} waves..other":
+		"عدد الموجات التي يأخذ الجهاز بعدها إجابة جديدة: {count}.",
+	"People whose answer has changed since then are counted with an earlier one. The shares may be off by as much, and the limits do not include it.":
+		"الأشخاص الذين تغيرت إجابتهم منذ ذلك الحين يُحسبون بإجابة سابقة. قد تنحرف النسب بهذا القدر، والحدود لا تشمل ذلك.",
+	"Replies of one person in different waves are not linked, so the errors of a change are not known exactly. The limits are the widest that are possible, and contain the true change with at least this probability.":
+		"ردود الشخص الواحد في موجات مختلفة غير مترابطة، لذلك لا تُعرف أخطاء التغير بدقة. الحدود هي أوسع ما يمكن، وتحتوي على التغير الحقيقي بهذا الاحتمال على الأقل.",
 	Results: "النتائج",
 	"Results of a survey": "نتائج استطلاع",
 	"Results: {title}": "النتائج: {title}",
@@ -253,17 +288,25 @@ export default {
 	"Table of estimates, question {number}": "جدول التقديرات، السؤال {number}",
 	"Table of the days": "جدول الأيام",
 	"The browser could not create the image. Try another browser.": "تعذّر على المتصفح إنشاء الصورة. جرّب متصفحًا آخر.",
-	"There is no chart. It needs answers, and some questions have only numbers.": "لا يوجد رسم. يحتاج الرسم إلى إجابات، ولبعض الأسئلة أعداد فقط.",
-	"The collector does not accept this token for these results. Check it and try again.": "لا يقبل الجامع هذا الرمز لهذه النتائج. تحقق منه وحاول مرة أخرى.",
+	"There is no chart. It needs answers, and some questions have only numbers.":
+		"لا يوجد رسم. يحتاج الرسم إلى إجابات، ولبعض الأسئلة أعداد فقط.",
+	"The collector does not accept this token for these results. Check it and try again.":
+		"لا يقبل الجامع هذا الرمز لهذه النتائج. تحقق منه وحاول مرة أخرى.",
 	"The differences cannot be shown: {reason}": "تعذّر عرض الفروق: {reason}",
 	"The first {number} of {all} values.": "أول {number} من {all} من القيم.",
-	"The first {number} of {all} values; the files contain all of them.": "أول {number} من {all} من القيم؛ الملفات تحتويها كلها.",
-	"The frame shows the chart with its title, number of answers, method and date, and no controls. It uses no token, so it shows public results only.": "يعرض الإطار الرسم مع عنوانه وعدد الإجابات والطريقة والتاريخ، بلا أدوات تحكم. لا يستخدم رمزًا، فلا يعرض إلا النتائج العامة.",
-	"The link contains the questions, the comparison, the method, the level, the view, the order and the filter. It does not contain the admin token.": "يحتوي الرابط على الأسئلة والمقارنة والطريقة والمستوى والعرض والترتيب والتصفية، ولا يحتوي على رمز المدير.",
-	"The reports are designed for the question above. For {number} of {all} single values, the interval contains 0.": "صُممت الردود للسؤال أعلاه. لعدد {number} من {all} من القيم المفردة تحتوي الفترة على 0.",
-	"The reports do not distinguish all values, so they determine no shares of single values. They answer the question above.": "لا تميّز الردود كل القيم، فلا تحدد نسب القيم المفردة. إنها تجيب عن السؤال أعلاه.",
+	"The first {number} of {all} values; the files contain all of them.":
+		"أول {number} من {all} من القيم؛ الملفات تحتويها كلها.",
+	"The frame shows the chart with its title, number of answers, method and date, and no controls. It uses no token, so it shows public results only.":
+		"يعرض الإطار الرسم مع عنوانه وعدد الإجابات والطريقة والتاريخ، بلا أدوات تحكم. لا يستخدم رمزًا، فلا يعرض إلا النتائج العامة.",
+	"The link contains the questions, the comparison, the method, the level, the view, the order and the filter. It does not contain the admin token.":
+		"يحتوي الرابط على الأسئلة والمقارنة والطريقة والمستوى والعرض والترتيب والتصفية، ولا يحتوي على رمز المدير.",
+	"The reports are designed for the question above. For {number} of {all} single values, the interval contains 0.":
+		"صُممت الردود للسؤال أعلاه. لعدد {number} من {all} من القيم المفردة تحتوي الفترة على 0.",
+	"The reports do not distinguish all values, so they determine no shares of single values. They answer the question above.":
+		"لا تميّز الردود كل القيم، فلا تحدد نسب القيم المفردة. إنها تجيب عن السؤال أعلاه.",
 	"The results of this survey are not public.": "نتائج هذا الاستطلاع ليست عامة.",
-	"Their wording differs. Compare only those that ask the same, such as of another region or year.": "صياغتها مختلفة. قارن فقط ما يسأل عن الشيء نفسه، مثلًا في منطقة أخرى أو سنة أخرى.",
+	"Their wording differs. Compare only those that ask the same, such as of another region or year.":
+		"صياغتها مختلفة. قارن فقط ما يسأل عن الشيء نفسه، مثلًا في منطقة أخرى أو سنة أخرى.",
 	"The share of people in each district, with {level} intervals.": "نسبة الأشخاص في كل منطقة، مع فترات {level}.",
 	"The trend appears with the first results.": "يظهر الاتجاه مع أول النتائج.",
 	"Their intervals contain 0.": "فتراتها تحتوي على 0.",
@@ -271,7 +314,8 @@ export default {
 	"These are the answers of the last wave that has any.": "هذه إجابات آخر موجة فيها إجابات.",
 	"These cannot be compared": "لا يمكن مقارنتها",
 	"These results cannot be shown": "لا يمكن عرض هذه النتائج",
-	"To check it, run this command, or call sfumato.verify in Python:": "للتحقق منها نفّذ هذا الأمر، أو استدعِ sfumato.verify في بايثون:",
+	"To check it, run this command, or call sfumato.verify in Python:":
+		"للتحقق منها نفّذ هذا الأمر، أو استدعِ sfumato.verify في بايثون:",
 	"Trend over waves": "الاتجاه عبر الموجات",
 	"Wave {number}": "الموجة {number}",
 	"Wave {number}, from {date}": "الموجة {number}، من {date}",
@@ -323,7 +367,8 @@ export default {
 	"{count} answers": "{count} إجابة",
 	"{count} answers.one": "إجابة واحدة",
 	"{count} answers of earlier days are no longer stored by day.": "{count} إجابة من أيام سابقة لم تعد مخزنة حسب اليوم.",
-	"{count} of {all} differences are clear: with {level} confidence, all intervals together contain the true differences.": "{count} من {all} من الفروق واضحة: بثقة {level} تحتوي الفترات كلها معًا على الفروق الحقيقية.",
+	"{count} of {all} differences are clear: with {level} confidence, all intervals together contain the true differences.":
+		"{count} من {all} من الفروق واضحة: بثقة {level} تحتوي الفترات كلها معًا على الفروق الحقيقية.",
 	"{count} values are rare: at most {bound}.": "{count} من القيم نادرة: {bound} على الأكثر.",
 	"{count} values are rare: at most {bound}..one": "قيمة واحدة نادرة: {bound} على الأكثر.",
 	"{level} intervals, unbiased estimates.": "فترات {level}، تقديرات غير متحيزة.",
@@ -334,15 +379,18 @@ export default {
 	"{title}, and {number} other groups": "{title}، و{number} من المجموعات الأخرى",
 	"{title}: results": "{title}: النتائج",
 	"{wave} of {number} is open.": "{wave} من {number} مفتوحة.",
-	"“At most” names the upper limit of a rare value. “Not enough answers yet” means that the interval contains 0: wait for more answers. Shares below 0% or above 100%, which few answers can give, are shown as 0% and 100%; the files have the exact numbers.": "«على الأكثر» تذكر الحد الأعلى لقيمة نادرة. «لا إجابات كافية بعد» تعني أن الفترة تحتوي على 0: انتظر مزيدًا من الإجابات. النسب الأقل من 0% أو الأكبر من 100%، التي قد تنتج عن إجابات قليلة، تُعرض 0% و100%؛ الأرقام الدقيقة في الملفات.",
-	"“{first}” and “{second}” have different values. Compare collections with the same values.": "لـ«{first}» و«{second}» قيم مختلفة. قارن استطلاعات بالقيم نفسها.",
+	"“At most” names the upper limit of a rare value. “Not enough answers yet” means that the interval contains 0: wait for more answers. Shares below 0% or above 100%, which few answers can give, are shown as 0% and 100%; the files have the exact numbers.":
+		"«على الأكثر» تذكر الحد الأعلى لقيمة نادرة. «لا إجابات كافية بعد» تعني أن الفترة تحتوي على 0: انتظر مزيدًا من الإجابات. النسب الأقل من 0% أو الأكبر من 100%، التي قد تنتج عن إجابات قليلة، تُعرض 0% و100%؛ الأرقام الدقيقة في الملفات.",
+	"“{first}” and “{second}” have different values. Compare collections with the same values.":
+		"لـ«{first}» و«{second}» قيم مختلفة. قارن استطلاعات بالقيم نفسها.",
 	// Studio.
 	"Enter how many people will answer: at least 1.": "أدخل عدد الأشخاص الذين سيجيبون: 1 على الأقل.",
 	"{name} contains “{value}” twice. Remove one of them.": "{name}: القيمة «{value}» مكررة. احذف إحداهما.",
 	"{name} needs at least two values, one on each line.": "{name}: تلزم قيمتان على الأقل، واحدة في كل سطر.",
 	"The list": "القائمة",
 	"The list of options": "قائمة الخيارات",
-	"There are {number} options; a multiple choice has at most {most}.": "عدد الخيارات {number}؛ للاختيار المتعدد {most} على الأكثر.",
+	"There are {number} options; a multiple choice has at most {most}.":
+		"عدد الخيارات {number}؛ للاختيار المتعدد {most} على الأكثر.",
 	"A map must have 2 to 5,000 cells.": "يجب أن تكون خلايا الخريطة بين 2 و5,000.",
 	"South must be less than north, and west less than east.": "يجب أن يكون الجنوب أصغر من الشمال، والغرب أصغر من الشرق.",
 	"Every part needs a name that no other part has.": "يحتاج كل جزء إلى اسم لا يحمله جزء آخر.",
@@ -373,13 +421,15 @@ export default {
 	"Several things at once": "عدة أشياء معًا",
 	"such as a secret and an age group": "مثل سر وفئة عمرية",
 	Options: "الخيارات",
-	"One on each line, at most {most}. Participants mark all that apply.": "واحد في كل سطر، {most} على الأكثر. يعلّم المشاركون كل ما ينطبق.",
+	"One on each line, at most {most}. Participants mark all that apply.":
+		"واحد في كل سطر، {most} على الأكثر. يعلّم المشاركون كل ما ينطبق.",
 	Values: "القيم",
 	"One on each line.": "واحدة في كل سطر.",
 	Rows: "الصفوف",
 	Columns: "الأعمدة",
 	"Coordinates of the map": "إحداثيات الخريطة",
-	"In degrees. The default, 0 to 1 in both directions, means a map without coordinates.": "بالدرجات. القيمة الافتراضية، 0 إلى 1 في الاتجاهين، تعني خريطة بلا إحداثيات.",
+	"In degrees. The default, 0 to 1 in both directions, means a map without coordinates.":
+		"بالدرجات. القيمة الافتراضية، 0 إلى 1 في الاتجاهين، تعني خريطة بلا إحداثيات.",
 	"South (latitude)": "الجنوب (خط العرض)",
 	North: "الشمال",
 	"West (longitude)": "الغرب (خط الطول)",
@@ -390,7 +440,8 @@ export default {
 	"Remove the last part": "إزالة الجزء الأخير",
 	"What must stay hidden?": "ما الذي يجب أن يبقى مخفيًّا؟",
 	"Every value, alike": "كل قيمة، بالتساوي",
-	"all combinations of marks are equally hard to tell apart, within one level for all options": "كل تركيبات العلامات صعبة التمييز بالتساوي، ضمن مستوى واحد لكل الخيارات",
+	"all combinations of marks are equally hard to tell apart, within one level for all options":
+		"كل تركيبات العلامات صعبة التمييز بالتساوي، ضمن مستوى واحد لكل الخيارات",
 	"all values are equally hard to tell apart": "كل القيم صعبة التمييز بالتساوي",
 	"Some values are sensitive": "بعض القيم حساسة",
 	"the other values may be revealed, which makes the error smaller": "يجوز كشف القيم الأخرى، وهذا يقلل الخطأ",
@@ -400,7 +451,8 @@ export default {
 	"it stays hidden even if the other parts are related to it": "يبقى مخفيًّا حتى لو ارتبطت به الأجزاء الأخرى",
 	"The rule": "القاعدة",
 	"Which part is the secret?": "أي جزء هو السر؟",
-	"There are {count} values, too many to mark by hand. Write a policy file and create the collection with the API.": "عدد القيم {count}، أكثر من أن تُعلَّم يدويًّا. اكتب ملف سياسة وأنشئ الاستطلاع عبر الواجهة البرمجية.",
+	"There are {count} values, too many to mark by hand. Write a policy file and create the collection with the API.":
+		"عدد القيم {count}، أكثر من أن تُعلَّم يدويًّا. اكتب ملف سياسة وأنشئ الاستطلاع عبر الواجهة البرمجية.",
 	"Group {number}": "المجموعة {number}",
 	"may be revealed": "يجوز كشفها",
 	sensitive: "حساسة",
@@ -408,14 +460,16 @@ export default {
 	"Values, sensitive or not": "القيم، حساسة أو غير حساسة",
 	"Rows are {rows}; columns {columns}.": "الصفوف {rows}؛ الأعمدة {columns}.",
 	"North is up; rows count from the south.": "الشمال إلى الأعلى؛ تُعدّ الصفوف من الجنوب.",
-	"Choose a brush, then click or drag over the values. With the keyboard, arrow keys move, space marks, and shift with arrow keys draws.": "اختر فرشاة ثم انقر أو اسحب فوق القيم. بلوحة المفاتيح: الأسهم تنقل، والمسافة تعلّم، وShift مع الأسهم ترسم.",
+	"Choose a brush, then click or drag over the values. With the keyboard, arrow keys move, space marks, and shift with arrow keys draws.":
+		"اختر فرشاة ثم انقر أو اسحب فوق القيم. بلوحة المفاتيح: الأسهم تنقل، والمسافة تعلّم، وShift مع الأسهم ترسم.",
 	"Digits choose a group.": "الأرقام تختار مجموعة.",
 	"Add a group": "إضافة مجموعة",
 	"Remove the last group": "إزالة المجموعة الأخيرة",
 	"Hide the group too, less strongly": "إخفاء المجموعة أيضًا، بقوة أقل",
 	"with a separate level between groups": "بمستوى منفصل بين المجموعات",
 	"Level between groups (ε)": "المستوى بين المجموعات (ε)",
-	"All {number} questions together have ε = {sum}: they can raise a stranger’s suspicion from {before} to at most {bound}. Participants see this before they answer.": "للأسئلة كلها ({number}) معًا ε = {sum}: قد ترفع شك غريب من {before} إلى {bound} على الأكثر. يرى المشاركون هذا قبل أن يجيبوا.",
+	"All {number} questions together have ε = {sum}: they can raise a stranger’s suspicion from {before} to at most {bound}. Participants see this before they answer.":
+		"للأسئلة كلها ({number}) معًا ε = {sum}: قد ترفع شك غريب من {before} إلى {bound} على الأكثر. يرى المشاركون هذا قبل أن يجيبوا.",
 	"How strongly?": "بأي قوة؟",
 	"Levels of the questions": "مستويات الأسئلة",
 	"One budget for all questions": "ميزانية واحدة لكل الأسئلة",
@@ -426,7 +480,8 @@ export default {
 	"Each of the {number} questions gets an equal part.": "لكل سؤال من {number} حصة متساوية.",
 	"This question gets ε = {level}.": "لهذا السؤال ε = {level}.",
 	"Level ε:": "المستوى ε:",
-	"A lower level hides more. A higher level needs fewer people.": "المستوى الأدنى يخفي أكثر. المستوى الأعلى يحتاج إلى أشخاص أقل.",
+	"A lower level hides more. A higher level needs fewer people.":
+		"المستوى الأدنى يخفي أكثر. المستوى الأعلى يحتاج إلى أشخاص أقل.",
 	"A stranger’s suspicion before the reply": "شك الغريب قبل الرد",
 	"How many people?": "كم شخصًا؟",
 	"People who will answer": "الأشخاص الذين سيجيبون",
@@ -445,18 +500,23 @@ export default {
 	"Number of waves": "عدد الموجات",
 	"Changes of one answer": "تغييرات الإجابة الواحدة",
 	"no limit": "بلا حد",
-	"After that, the device keeps replying about the last answer that it knows.": "بعد ذلك يواصل الجهاز الرد عن آخر إجابة يعرفها.",
+	"After that, the device keeps replying about the last answer that it knows.":
+		"بعد ذلك يواصل الجهاز الرد عن آخر إجابة يعرفها.",
 	"What may all replies of one person reveal together?": "ما الذي يجوز أن تكشفه ردود الشخص كلها معًا؟",
 	"Twice the level of one reply": "ضعف مستوى رد واحد",
 	"as long as the answer does not change": "ما دامت الإجابة لا تتغير",
 	"Three times": "ثلاثة أضعاف",
 	"more accurate means over waves": "متوسطات أدق عبر الموجات",
 	"Four times": "أربعة أضعاف",
-	"All replies about an unchanged answer together have ε = {level}: they can raise a stranger’s suspicion from {before} to at most {bound}. Participants see both levels before they answer.": "للردود كلها عن إجابة لم تتغير معًا ε = {level}: قد ترفع شك غريب من {before} إلى {bound} على الأكثر. يرى المشاركون المستويين قبل أن يجيبوا.",
-	"What the answers before and after each change reveal adds up: with {number} changes to at most ε = {level}, and from {before} to at most {bound}.": "ما تكشفه الإجابات قبل كل تغيير وبعده يتراكم: مع {number} من التغييرات إلى ε = {level} على الأكثر، ومن {before} إلى {bound} على الأكثر.",
-	"What the answers before and after each change reveal adds up, without a limit on changes for every answer that the person gives.": "ما تكشفه الإجابات قبل كل تغيير وبعده يتراكم، وبدون حد للتغييرات يتراكم عن كل إجابة يعطيها الشخص.",
+	"All replies about an unchanged answer together have ε = {level}: they can raise a stranger’s suspicion from {before} to at most {bound}. Participants see both levels before they answer.":
+		"للردود كلها عن إجابة لم تتغير معًا ε = {level}: قد ترفع شك غريب من {before} إلى {bound} على الأكثر. يرى المشاركون المستويين قبل أن يجيبوا.",
+	"What the answers before and after each change reveal adds up: with {number} changes to at most ε = {level}, and from {before} to at most {bound}.":
+		"ما تكشفه الإجابات قبل كل تغيير وبعده يتراكم: مع {number} من التغييرات إلى ε = {level} على الأكثر، ومن {before} إلى {bound} على الأكثر.",
+	"What the answers before and after each change reveal adds up, without a limit on changes for every answer that the person gives.":
+		"ما تكشفه الإجابات قبل كل تغيير وبعده يتراكم، وبدون حد للتغييرات يتراكم عن كل إجابة يعطيها الشخص.",
 	"Enter the days per wave, and a number of waves from 1 to 400.": "أدخل أيام الموجة وعددًا من الموجات من 1 إلى 400.",
-	"Enter the number of changes as a whole number, or leave it empty.": "أدخل عدد التغييرات عددًا صحيحًا، أو اترك الحقل فارغًا.",
+	"Enter the number of changes as a whole number, or leave it empty.":
+		"أدخل عدد التغييرات عددًا صحيحًا، أو اترك الحقل فارغًا.",
 	"Who answers, who reads?": "من يجيب ومن يقرأ؟",
 	"Who may answer?": "من يجوز له أن يجيب؟",
 	"Anybody with the link": "كل من لديه الرابط",
@@ -467,12 +527,14 @@ export default {
 	"Who may read the results?": "من يجوز له قراءة النتائج؟",
 	Anybody: "الجميع",
 	"Only owners": "المالكون فقط",
-	"administrators, you, and those who get a reader link or an owner’s token in My surveys": "المديرون وأنت ومن يحصل على رابط قارئ أو رمز مالك في استطلاعاتي",
+	"administrators, you, and those who get a reader link or an owner’s token in My surveys":
+		"المديرون وأنت ومن يحصل على رابط قارئ أو رمز مالك في استطلاعاتي",
 	"Optional. It cannot change after that time.": "اختياري. لا يمكن تغييره بعد ذلك الوقت.",
 	"Optional. You can change it in My surveys.": "اختياري. يمكنك تغييره في استطلاعاتي.",
 	"Delete single replies after … days": "حذف الردود المفردة بعد … يومًا",
 	"keep them": "الاحتفاظ بها",
-	"Optional. The counts, and so the results, stay. 0 stores no single replies. Participants see the date.": "اختياري. تبقى الأعداد وبالتالي النتائج. 0 لا يخزن ردودًا مفردة. يرى المشاركون التاريخ.",
+	"Optional. The counts, and so the results, stay. 0 stores no single replies. Participants see the date.":
+		"اختياري. تبقى الأعداد وبالتالي النتائج. 0 لا يخزن ردودًا مفردة. يرى المشاركون التاريخ.",
 	"List it on the first page": "إدراجه في الصفحة الأولى",
 	"Every visitor of the collector can then read the title.": "يستطيع عندئذ كل من يزور الخادم قراءة العنوان.",
 	"Before and after": "قبل وبعد",
@@ -484,30 +546,41 @@ export default {
 	"Enter the admin token above to see the expected error.": "أدخل رمز المدير أعلاه لرؤية الخطأ المتوقع.",
 	"Planning …": "جارٍ التخطيط …",
 	"The rule:": "القاعدة:",
-	"The error rates of every test that tries to tell {first} from {second} by one reply lie in the shaded region. The dashed line is guessing without a reply.": "معدلات خطأ كل اختبار يحاول تمييز {first} من {second} برد واحد تقع في المنطقة المظللة. الخط المتقطع هو التخمين دون رد.",
+	"The error rates of every test that tries to tell {first} from {second} by one reply lie in the shaded region. The dashed line is guessing without a reply.":
+		"معدلات خطأ كل اختبار يحاول تمييز {first} من {second} برد واحد تقع في المنطقة المظللة. الخط المتقطع هو التخمين دون رد.",
 	"No mechanism is available for this rule. Choose a higher level.": "لا آلية متاحة لهذه القاعدة. اختر مستوى أعلى.",
-	"With {count} people, the mean will be known to about ± {bound} (95% interval), which is {share} of the range.": "مع {count} شخص سيُعرف المتوسط ضمن ± {bound} تقريبًا (فترة 95%)، أي {share} من المدى.",
-	"With {count} people, the share of people up to each value will be known to about ± {bound} (95% interval).": "مع {count} شخص ستُعرف نسبة الأشخاص حتى كل قيمة ضمن ± {bound} تقريبًا (فترة 95%).",
-	"With {count} people, the share of each option will be known to about ± {bound} (95% interval).": "مع {count} شخص ستُعرف نسبة كل خيار ضمن ± {bound} تقريبًا (فترة 95%).",
-	"With {count} people, the estimated shares will be {term} {bound}. That part of the shares would have to move to other values to be correct.": "مع {count} شخص ستكون النسب المقدّرة {term} {bound}. هذا الجزء من النسب يجب أن ينتقل إلى قيم أخرى لتصح.",
+	"With {count} people, the mean will be known to about ± {bound} (95% interval), which is {share} of the range.":
+		"مع {count} شخص سيُعرف المتوسط ضمن ± {bound} تقريبًا (فترة 95%)، أي {share} من المدى.",
+	"With {count} people, the share of people up to each value will be known to about ± {bound} (95% interval).":
+		"مع {count} شخص ستُعرف نسبة الأشخاص حتى كل قيمة ضمن ± {bound} تقريبًا (فترة 95%).",
+	"With {count} people, the share of each option will be known to about ± {bound} (95% interval).":
+		"مع {count} شخص ستُعرف نسبة كل خيار ضمن ± {bound} تقريبًا (فترة 95%).",
+	"With {count} people, the estimated shares will be {term} {bound}. That part of the shares would have to move to other values to be correct.":
+		"مع {count} شخص ستكون النسب المقدّرة {term} {bound}. هذا الجزء من النسب يجب أن ينتقل إلى قيم أخرى لتصح.",
 	"off by about": "بعيدة بنحو",
-	"With {count} people, nothing can be estimated: the expected ± is 100% or more.": "مع {count} شخص لا يمكن تقدير شيء: قيمة ± المتوقعة 100% أو أكثر.",
+	"With {count} people, nothing can be estimated: the expected ± is 100% or more.":
+		"مع {count} شخص لا يمكن تقدير شيء: قيمة ± المتوقعة 100% أو أكثر.",
 	"For {error} you need about {count} people.": "للوصول إلى {error} تحتاج إلى نحو {count} شخص.",
-	"Each single share: about ± {bound} on average ({term}), so a share of 30% would be reported as {example}.": "كل نسبة مفردة: نحو ± {bound} في المتوسط ({term})، فتُذكر نسبة 30% هكذا: {example}.",
+	"Each single share: about ± {bound} on average ({term}), so a share of 30% would be reported as {example}.":
+		"كل نسبة مفردة: نحو ± {bound} في المتوسط ({term})، فتُذكر نسبة 30% هكذا: {example}.",
 	"95% interval": "فترة 95%",
-	"With {count} people, only shares above about {bound} can be distinguished from 0.": "مع {count} شخص لا يُميَّز عن 0 إلا ما زاد من النسب على نحو {bound}.",
+	"With {count} people, only shares above about {bound} can be distinguished from 0.":
+		"مع {count} شخص لا يُميَّز عن 0 إلا ما زاد من النسب على نحو {bound}.",
 	"Of the shares that you expect, these are {number} of {all}.": "من النسب التي تتوقعها: {number} من {all}.",
 	"The planner’s choice:": "اختيار المخطِّط:",
-	"All randomizers that the planner compared, for {count} people.": "كل المموّهات التي قارنها المخطِّط، لعدد {count} من الأشخاص.",
+	"All randomizers that the planner compared, for {count} people.":
+		"كل المموّهات التي قارنها المخطِّط، لعدد {count} من الأشخاص.",
 	randomizer: "المموّه",
 	"± of the mean, in % of the range": "± المتوسط، بنسبة % من المدى",
 	"± per share": "± لكل نسبة",
 	bits: "بتات",
 	"the planner’s choice": "اختيار المخطِّط",
 	"hides every value alike": "يخفي كل القيم بالتساوي",
-	"Enter the days after which single replies are deleted as a whole number of at most 9999, or leave it empty.": "أدخل عدد الأيام التي تُحذف بعدها الردود المفردة عددًا صحيحًا لا يتجاوز 9999، أو اترك الحقل فارغًا.",
+	"Enter the days after which single replies are deleted as a whole number of at most 9999, or leave it empty.":
+		"أدخل عدد الأيام التي تُحذف بعدها الردود المفردة عددًا صحيحًا لا يتجاوز 9999، أو اترك الحقل فارغًا.",
 	"Question {number} is empty. Enter its wording.": "السؤال {number} فارغ. أدخل نصه.",
-	"Look in “My surveys” before you try again: the survey may be open all the same.": "انظر في «استطلاعاتي» قبل أن تحاول مرة أخرى: قد يكون الاستطلاع مفتوحًا رغم ذلك.",
+	"Look in “My surveys” before you try again: the survey may be open all the same.":
+		"انظر في «استطلاعاتي» قبل أن تحاول مرة أخرى: قد يكون الاستطلاع مفتوحًا رغم ذلك.",
 	"The survey opens on {date}": "يُفتح الاستطلاع في {date}",
 	"The survey is open": "الاستطلاع مفتوح",
 	"Send this link to the people who should answer:": "أرسل هذا الرابط إلى من ينبغي أن يجيبوا:",
@@ -516,26 +589,33 @@ export default {
 	"See the survey": "عرض الاستطلاع",
 	"Make another like it": "إنشاء آخر مثله",
 	"Make a new one": "إنشاء واحد جديد",
-	"The collector does not know this admin token. Check it, or create another with “sfumato admin-tokens --new”.": "لا يعرف الجامع رمز المدير هذا. تحقق منه، أو أنشئ رمزًا آخر بالأمر «sfumato admin-tokens --new».",
+	"The collector does not know this admin token. Check it, or create another with “sfumato admin-tokens --new”.":
+		"لا يعرف الجامع رمز المدير هذا. تحقق منه، أو أنشئ رمزًا آخر بالأمر «sfumato admin-tokens --new».",
 	"This tab stores the admin token until you close it.": "تحتفظ علامة التبويب هذه برمز المدير حتى تغلقها.",
-	"It begins with sfa_. The collector printed one when it first started, unless there was one already. The token of an author (sfu_) works, too. Only this tab stores it.": "يبدأ بـ sfa_. طبع الجامع واحدًا عند أول تشغيل إن لم يكن هناك رمز من قبل. رمز المؤلف (sfu_) يصلح أيضًا. تحتفظ به علامة التبويب هذه وحدها.",
+	"It begins with sfa_. The collector printed one when it first started, unless there was one already. The token of an author (sfu_) works, too. Only this tab stores it.":
+		"يبدأ بـ sfa_. طبع الجامع واحدًا عند أول تشغيل إن لم يكن هناك رمز من قبل. رمز المؤلف (sfu_) يصلح أيضًا. تحتفظ به علامة التبويب هذه وحدها.",
 	"Use it": "استخدمه",
 	"Predicted ± against the level: {bound} at ε = {level}": "± المتوقع مقابل المستوى: {bound} عند ε = {level}",
 	"level ε": "المستوى ε",
 	"Dashed: every value hidden alike.": "المتقطع: كل القيم مخفية بالتساوي.",
 	"± of a share": "± النسبة",
 	"{term} against the number of people, at ε = {level}.": "{term} مقابل عدد الأشخاص، عند ε = {level}.",
-	"{what} against the {term}, with {count} people. A lower level hides more.": "{what} مقابل {term}، مع {count} شخص. المستوى الأدنى يخفي أكثر.",
+	"{what} against the {term}, with {count} people. A lower level hides more.":
+		"{what} مقابل {term}، مع {count} شخص. المستوى الأدنى يخفي أكثر.",
 	level: "المستوى",
-	"{term} would give ± {alike} instead of ± {bound}, or need {number} times as many people.": "{term} يعطي ± {alike} بدلًا من ± {bound}، أو يحتاج إلى {number} أضعاف الأشخاص.",
+	"{term} would give ± {alike} instead of ± {bound}, or need {number} times as many people.":
+		"{term} يعطي ± {alike} بدلًا من ± {bound}، أو يحتاج إلى {number} أضعاف الأشخاص.",
 	"Hiding everything alike": "إخفاء كل شيء بالتساوي",
 	"With {count} people, no level up to 6 gives ± {bound}.": "مع {count} شخص لا يعطي أي مستوى حتى 6 دقة ± {bound}.",
-	"With {count} people, the level ε = {level} gives ± {bound} or less.": "مع {count} شخص يعطي المستوى ε = {level} دقة ± {bound} أو أقل.",
+	"With {count} people, the level ε = {level} gives ± {bound} or less.":
+		"مع {count} شخص يعطي المستوى ε = {level} دقة ± {bound} أو أقل.",
 	"This rule has no simulated results.": "لا نتائج محاكاة لهذه القاعدة.",
 	"Simulated results.": "نتائج محاكاة.",
-	"There are no answers yet. These results are drawn at random for the shares that you expect.": "لا إجابات بعد. سُحبت هذه النتائج عشوائيًّا للنسب التي تتوقعها.",
+	"There are no answers yet. These results are drawn at random for the shares that you expect.":
+		"لا إجابات بعد. سُحبت هذه النتائج عشوائيًّا للنسب التي تتوقعها.",
 	"mean:": "المتوسط:",
-	"The simulated mean is {mean}, and its interval {low} to {high}.": "المتوسط في المحاكاة {mean}، وفترته {low} إلى {high}.",
+	"The simulated mean is {mean}, and its interval {low} to {high}.":
+		"المتوسط في المحاكاة {mean}، وفترته {low} إلى {high}.",
 	"(too few people to tell it from 0)": "(الأشخاص أقل من أن تُميَّز عن 0)",
 	"and {count} more values": "و{count} من القيم الأخرى",
 	"Your question": "سؤالك",
@@ -544,7 +624,8 @@ export default {
 	"all values are equally frequent": "كل القيم متساوية الشيوع",
 	"these:": "هذه:",
 	"Shares in %, separated by spaces": "النسب بالمئة، تفصلها مسافات",
-	"In the order of the values. The values that you leave out share the rest.": "بترتيب القيم. القيم المتروكة تتقاسم الباقي.",
+	"In the order of the values. The values that you leave out share the rest.":
+		"بترتيب القيم. القيم المتروكة تتقاسم الباقي.",
 	"What you will report, with 95% intervals:": "ما ستذكره، مع فترات 95%:",
 	"Simulate again": "محاكاة مرة أخرى",
 	"Section, required": "القسم، الإلزام",
@@ -552,12 +633,15 @@ export default {
 	"Optional. Participants see it above this question.": "اختياري. يراه المشاركون فوق هذا السؤال.",
 	"Introduction of the section": "مقدمة القسم",
 	Required: "إلزامي",
-	"the page offers no “I would rather not answer”; people can still close it": "لا تعرض الصفحة «أفضّل ألا أجيب»؛ ويمكن إغلاقها مع ذلك",
+	"the page offers no “I would rather not answer”; people can still close it":
+		"لا تعرض الصفحة «أفضّل ألا أجيب»؛ ويمكن إغلاقها مع ذلك",
 	Consent: "الموافقة",
-	"Optional. Participants must agree to it before the first question. Nothing is drawn or sent before.": "اختياري. يجب أن يوافق المشاركون قبل السؤال الأول. لا يُسحب شيء ولا يُرسل قبل ذلك.",
+	"Optional. Participants must agree to it before the first question. Nothing is drawn or sent before.":
+		"اختياري. يجب أن يوافق المشاركون قبل السؤال الأول. لا يُسحب شيء ولا يُرسل قبل ذلك.",
 	"Words at the end": "كلمات في النهاية",
 	"Optional. Participants see them after the last question.": "اختياري. يراها المشاركون بعد السؤال الأخير.",
-	"A scale has two whole numbers at its ends, the smaller one first, and at most {most} steps.": "للمقياس عددان صحيحان عند طرفيه، الأصغر أولًا، و{most} درجة على الأكثر.",
+	"A scale has two whole numbers at its ends, the smaller one first, and at most {most} steps.":
+		"للمقياس عددان صحيحان عند طرفيه، الأصغر أولًا، و{most} درجة على الأكثر.",
 	"Enter the least and the greatest number, the smaller one first.": "أدخل أصغر عدد وأكبر عدد، الأصغر أولًا.",
 	"Enter a number of bins from 2 to {most}.": "أدخل عددًا من الفئات من 2 إلى {most}.",
 	"Optional.": "اختياري.",
@@ -568,7 +652,8 @@ export default {
 	"Least number": "أصغر عدد",
 	"Greatest number": "أكبر عدد",
 	"Bins of equal width": "فئات متساوية العرض",
-	"Participants enter a number. Their device finds its bin and sends a random reply about the bin. Numbers outside the range count in the nearest bin.": "يُدخل المشاركون عددًا. يجد جهازهم فئته ويرسل ردًّا عشوائيًّا عنها. الأعداد خارج المدى تُحسب في أقرب فئة.",
+	"Participants enter a number. Their device finds its bin and sends a random reply about the bin. Numbers outside the range count in the nearest bin.":
+		"يُدخل المشاركون عددًا. يجد جهازهم فئته ويرسل ردًّا عشوائيًّا عنها. الأعداد خارج المدى تُحسب في أقرب فئة.",
 	"What do you want to learn?": "ماذا تريد أن تعرف؟",
 	"The share of each value": "نسبة كل قيمة",
 	"as for a list": "كما في القائمة",
@@ -578,33 +663,45 @@ export default {
 	"for medians and other quantiles": "للوسيط والكميات الأخرى",
 	"This file is larger than 20 MB. Simplify it first.": "هذا الملف أكبر من 20 ميغابايت. بسّطه أولًا.",
 	"Background and districts (GeoJSON)": "الخلفية والمناطق (GeoJSON)",
-	"Optional. Your browser reads the file and sends its outlines and names with the survey. No map of other hosts is used.": "اختياري. يقرأ متصفحك الملف ويرسل حدوده وأسماءه مع الاستطلاع. لا تُستخدم خرائط من مواقع أخرى.",
+	"Optional. Your browser reads the file and sends its outlines and names with the survey. No map of other hosts is used.":
+		"اختياري. يقرأ متصفحك الملف ويرسل حدوده وأسماءه مع الاستطلاع. لا تُستخدم خرائط من مواقع أخرى.",
 	"{count} shapes": "{count} من الأشكال",
-	"A cell belongs to the district around its centre. Results have the share of each district.": "تنتمي الخلية إلى المنطقة التي تحيط بمركزها. في النتائج نسبة كل منطقة.",
+	"A cell belongs to the district around its centre. Results have the share of each district.":
+		"تنتمي الخلية إلى المنطقة التي تحيط بمركزها. في النتائج نسبة كل منطقة.",
 	"The district may be revealed, the place within it not": "يجوز كشف المنطقة، لا المكان داخلها",
 	"Remove the background": "إزالة الخلفية",
 	"This file is not GeoJSON: it is not valid JSON.": "هذا الملف ليس GeoJSON: ليس JSON صالحًا.",
 	"This file is not GeoJSON: it has no features.": "هذا الملف ليس GeoJSON: لا معالم فيه.",
 	"This file is not GeoJSON: a geometry has no coordinates.": "هذا الملف ليس GeoJSON: ينقص شكلًا هندسيًّا إحداثياتُه.",
 	"This file has no polygons or lines.": "لا مضلعات ولا خطوط في هذا الملف.",
-	"This file has {number} shapes; a map has at most {most}.": "في هذا الملف {number} من الأشكال؛ للخريطة {most} على الأكثر.",
-	"The coordinates of this file are not degrees. Export it in WGS 84 (EPSG:4326).": "إحداثيات هذا الملف ليست بالدرجات. صدّره بنظام WGS 84 (EPSG:4326).",
+	"This file has {number} shapes; a map has at most {most}.":
+		"في هذا الملف {number} من الأشكال؛ للخريطة {most} على الأكثر.",
+	"The coordinates of this file are not degrees. Export it in WGS 84 (EPSG:4326).":
+		"إحداثيات هذا الملف ليست بالدرجات. صدّره بنظام WGS 84 (EPSG:4326).",
 	"The shapes of this file have no area.": "لا مساحة لأشكال هذا الملف.",
 	"This file has too many lines. Simplify it first.": "في هذا الملف خطوط كثيرة جدًّا. بسّطه أولًا.",
 	"A map has at most {most} districts.": "للخريطة {most} من المناطق على الأكثر.",
 	Brush: "الفرشاة",
 	"Technical term: epsilon (ε), the privacy level.": "المصطلح: إبسيلون (ε)، مستوى الخصوصية.",
-	"Technical term: classical local differential privacy, one ε for all pairs of values.": "المصطلح: الخصوصية التفاضلية المحلية الكلاسيكية، ε واحد لكل أزواج القيم.",
-	"Technical term: half the width of a 95% confidence interval, 1.96 standard errors.": "المصطلح: نصف عرض فترة ثقة 95%، أي 1.96 خطأ معياري.",
-	"Technical term: total variation distance between the estimated and the true shares.": "المصطلح: مسافة التغير الكلي بين النسب المقدّرة والحقيقية.",
-	"Technical term: mechanism, a random function from values to reports.": "المصطلح: آلية، دالة عشوائية من القيم إلى الردود.",
-	"Technical term: a draw of the counts from their law, for the expected frequencies.": "المصطلح: سحب الأعداد من قانونها للتكرارات المتوقعة.",
+	"Technical term: classical local differential privacy, one ε for all pairs of values.":
+		"المصطلح: الخصوصية التفاضلية المحلية الكلاسيكية، ε واحد لكل أزواج القيم.",
+	"Technical term: half the width of a 95% confidence interval, 1.96 standard errors.":
+		"المصطلح: نصف عرض فترة ثقة 95%، أي 1.96 خطأ معياري.",
+	"Technical term: total variation distance between the estimated and the true shares.":
+		"المصطلح: مسافة التغير الكلي بين النسب المقدّرة والحقيقية.",
+	"Technical term: mechanism, a random function from values to reports.":
+		"المصطلح: آلية، دالة عشوائية من القيم إلى الردود.",
+	"Technical term: a draw of the counts from their law, for the expected frequencies.":
+		"المصطلح: سحب الأعداد من قانونها للتكرارات المتوقعة.",
 	"Read more": "اقرأ المزيد",
-	"Error region: false alarm and missed detection rates of all tests between the two values that are hardest to tell apart": "منطقة الخطأ: معدلا الإنذار الكاذب والتفويت لكل الاختبارات بين القيمتين الأصعب تمييزًا",
+	"Error region: false alarm and missed detection rates of all tests between the two values that are hardest to tell apart":
+		"منطقة الخطأ: معدلا الإنذار الكاذب والتفويت لكل الاختبارات بين القيمتين الأصعب تمييزًا",
 	"false alarms": "إنذارات كاذبة",
 	missed: "فائتة",
-	"Predicted error against the number of people: {bound} at {number}": "الخطأ المتوقع مقابل عدد الأشخاص: {bound} عند {number}",
+	"Predicted error against the number of people: {bound} at {number}":
+		"الخطأ المتوقع مقابل عدد الأشخاص: {bound} عند {number}",
 	"people who answer": "الأشخاص الذين يجيبون",
 	"Skip to Studio": "الانتقال إلى Studio",
-	"List the possible answers, and choose which of them must be hard to tell apart. The planner compares randomizers by their error and chooses the best. The collector proves that the chosen randomizer obeys your rule.": "اذكر الإجابات الممكنة، واختر أيها يجب أن يصعب تمييزها. يقارن المخطِّط المموّهات حسب خطئها ويختار الأفضل. يثبت الجامع أن المموّه المختار يلتزم بقاعدتك.",
+	"List the possible answers, and choose which of them must be hard to tell apart. The planner compares randomizers by their error and chooses the best. The collector proves that the chosen randomizer obeys your rule.":
+		"اذكر الإجابات الممكنة، واختر أيها يجب أن يصعب تمييزها. يقارن المخطِّط المموّهات حسب خطئها ويختار الأفضل. يثبت الجامع أن المموّه المختار يلتزم بقاعدتك.",
 }

@@ -11,19 +11,23 @@ export default {
 	Copy: "Kopieren",
 	Copied: "Kopiert",
 	Selected: "Markiert",
-	"The collector cannot be reached. Check your connection and try again.": "Der Kollektor ist nicht erreichbar. Prüfen Sie die Verbindung und versuchen Sie es noch einmal.",
+	"The collector cannot be reached. Check your connection and try again.":
+		"Der Kollektor ist nicht erreichbar. Prüfen Sie die Verbindung und versuchen Sie es noch einmal.",
 	// Link, QR code and sheet.
 	"Link to the survey": "Link zur Umfrage",
 	"QR code": "QR-Code",
 	"QR code of the link to the survey “{title}”": "QR-Code des Links zur Umfrage „{title}“",
 	"QR code of one-time link {count}": "QR-Code des Einmal-Links {count}",
-	"Please take part in this survey: “{title}”. Before you answer, the page says what your reply can reveal. {link}": "Bitte nehmen Sie an dieser Umfrage teil: „{title}“. Bevor Sie antworten, sagt die Seite, was Ihre Meldung verraten kann. {link}",
-	"Scan the code with the camera of your phone, or open the link.": "Scannen Sie den Code mit der Kamera Ihres Telefons, oder öffnen Sie den Link.",
+	"Please take part in this survey: “{title}”. Before you answer, the page says what your reply can reveal. {link}":
+		"Bitte nehmen Sie an dieser Umfrage teil: „{title}“. Bevor Sie antworten, sagt die Seite, was Ihre Meldung verraten kann. {link}",
+	"Scan the code with the camera of your phone, or open the link.":
+		"Scannen Sie den Code mit der Kamera Ihres Telefons, oder öffnen Sie den Link.",
 	"Text to send": "Text zum Versenden",
 	"Download as SVG": "Als SVG herunterladen",
 	"Download as PNG": "Als PNG herunterladen",
 	"Print a poster": "Plakat drucken",
-	"The link is too long for a QR code. Use fewer questions, or send the link.": "Der Link ist zu lang für einen QR-Code. Stellen Sie weniger Fragen, oder versenden Sie den Link.",
+	"The link is too long for a QR code. Use fewer questions, or send the link.":
+		"Der Link ist zu lang für einen QR-Code. Stellen Sie weniger Fragen, oder versenden Sie den Link.",
 	"Sheet of one-time links": "Blatt mit Einmal-Links",
 	"Link {count} of {all}. It counts once.": "Link {count} von {all}. Er zählt einmal.",
 	"Print the first {number} as QR codes": "Die ersten {number} als QR-Codes drucken",
@@ -40,7 +44,8 @@ export default {
 	author: "Autor",
 	owner: "Besitzer",
 	reader: "Leser",
-	"The collector does not accept this token. It may be mistyped, expired or revoked.": "Der Kollektor nimmt dieses Token nicht an. Vielleicht ist es vertippt, abgelaufen oder widerrufen.",
+	"The collector does not accept this token. It may be mistyped, expired or revoked.":
+		"Der Kollektor nimmt dieses Token nicht an. Vielleicht ist es vertippt, abgelaufen oder widerrufen.",
 	"not open yet": "noch nicht offen",
 	"closed, the end date is over": "geschlossen, das Ende ist vorbei",
 	Cancel: "Abbrechen",
@@ -68,7 +73,8 @@ export default {
 	"I have saved it": "Ich habe es gespeichert",
 	"The name is saved.": "Der Name ist gespeichert.",
 	Name: "Name",
-	"Only owners see it. Participants see the title, which is fixed once the survey has opened.": "Nur Besitzer sehen ihn. Teilnehmende sehen den Titel, der feststeht, sobald die Umfrage geöffnet ist.",
+	"Only owners see it. Participants see the title, which is fixed once the survey has opened.":
+		"Nur Besitzer sehen ihn. Teilnehmende sehen den Titel, der feststeht, sobald die Umfrage geöffnet ist.",
 	"Save the name": "Namen speichern",
 	"The dates are saved.": "Die Zeiten sind gespeichert.",
 	Opens: "Öffnet",
@@ -78,17 +84,21 @@ export default {
 	"The start is fixed, because the survey has opened.": "Der Beginn steht fest, weil die Umfrage schon offen war.",
 	"Save the dates": "Zeiten speichern",
 	"The links are ready.": "Die Links sind bereit.",
-	"{count} one-time links are ready, one for each person. Download now: the links are not shown again..one": "1 Einmal-Link ist bereit. Laden Sie ihn jetzt herunter: Er wird nicht wieder gezeigt.",
-	"{count} one-time links are ready, one for each person. Download now: the links are not shown again..other": "{count} Einmal-Links sind bereit, einer je Person. Laden Sie sie jetzt herunter: Sie werden nicht wieder gezeigt.",
+	"{count} one-time links are ready, one for each person. Download now: the links are not shown again..one":
+		"1 Einmal-Link ist bereit. Laden Sie ihn jetzt herunter: Er wird nicht wieder gezeigt.",
+	"{count} one-time links are ready, one for each person. Download now: the links are not shown again..other":
+		"{count} Einmal-Links sind bereit, einer je Person. Laden Sie sie jetzt herunter: Sie werden nicht wieder gezeigt.",
 	"Download the links (CSV)": "Links herunterladen (CSV)",
 	"More one-time links": "Weitere Einmal-Links",
-	"At most {most} at a time. They ask this question only; a survey of several questions needs links from Studio.": "Höchstens {most} auf einmal. Sie stellen nur diese Frage; eine Umfrage mit mehreren Fragen braucht Links aus dem Studio.",
+	"At most {most} at a time. They ask this question only; a survey of several questions needs links from Studio.":
+		"Höchstens {most} auf einmal. Sie stellen nur diese Frage; eine Umfrage mit mehreren Fragen braucht Links aus dem Studio.",
 	"Create links": "Links anlegen",
 	"The copy is open.": "Die Kopie ist offen.",
 	"The key of the copy:": "Der Schlüssel der Kopie:",
 	"Key of the copy": "Schlüssel der Kopie",
 	"Title of the copy": "Titel der Kopie",
-	"The copy has the same answers, rule and settings, and no dates. It opens at once, and participants see this title.": "Die Kopie hat dieselben Antworten, dieselbe Regel und dieselben Einstellungen, aber keine Zeiten. Sie öffnet sofort, und Teilnehmende sehen diesen Titel.",
+	"The copy has the same answers, rule and settings, and no dates. It opens at once, and participants see this title.":
+		"Die Kopie hat dieselben Antworten, dieselbe Regel und dieselben Einstellungen, aber keine Zeiten. Sie öffnet sofort, und Teilnehmende sehen diesen Titel.",
 	Duplicate: "Duplizieren",
 	role: "Rolle",
 	name: "Name",
@@ -104,7 +114,8 @@ export default {
 	"Reader: sees the results": "Leser: sieht die Ergebnisse",
 	"Owner: may change everything": "Besitzer: darf alles ändern",
 	"The role is created.": "Die Rolle ist angelegt.",
-	"Link for the reader. Everyone who has it can read the results:": "Link zum Lesen. Alle, die ihn haben, können die Ergebnisse lesen:",
+	"Link for the reader. Everyone who has it can read the results:":
+		"Link zum Lesen. Alle, die ihn haben, können die Ergebnisse lesen:",
 	"Link for the reader": "Link zum Lesen",
 	"Token of the owner, for this page:": "Token des Besitzers, für diese Seite:",
 	"Token of the owner": "Token des Besitzers",
@@ -113,7 +124,8 @@ export default {
 	"Days until it expires": "Tage bis zum Ablauf",
 	"Empty: never.": "Leer: nie.",
 	"Create the role": "Rolle anlegen",
-	"Honest devices are very unlikely to have sent these answers. Some may be forged.": "Ehrliche Geräte haben diese Antworten sehr wahrscheinlich nicht gesendet. Einige sind vielleicht gefälscht.",
+	"Honest devices are very unlikely to have sent these answers. Some may be forged.":
+		"Ehrliche Geräte haben diese Antworten sehr wahrscheinlich nicht gesendet. Einige sind vielleicht gefälscht.",
 	"day (UTC)": "Tag (UTC)",
 	remark: "Bemerkung",
 	remove: "entfernen",
@@ -121,11 +133,14 @@ export default {
 	"fewer than {least} answers": "weniger als {least} Antworten",
 	"Remove the answers of {day}": "Antworten vom {day} entfernen",
 	"Remove the answers of {day}?": "Antworten vom {day} entfernen?",
-	"{count} answers will be deleted. This cannot be undone..one": "1 Antwort wird gelöscht. Das lässt sich nicht rückgängig machen.",
-	"{count} answers will be deleted. This cannot be undone..other": "{count} Antworten werden gelöscht. Das lässt sich nicht rückgängig machen.",
+	"{count} answers will be deleted. This cannot be undone..one":
+		"1 Antwort wird gelöscht. Das lässt sich nicht rückgängig machen.",
+	"{count} answers will be deleted. This cannot be undone..other":
+		"{count} Antworten werden gelöscht. Das lässt sich nicht rückgängig machen.",
 	Remove: "Entfernen",
 	"The answers of the day are removed.": "Die Antworten des Tages sind entfernt.",
-	"The collector stores no answers by day for this survey.": "Der Kollektor speichert für diese Umfrage keine Antworten nach Tagen.",
+	"The collector stores no answers by day for this survey.":
+		"Der Kollektor speichert für diese Umfrage keine Antworten nach Tagen.",
 	when: "wann",
 	token: "Token",
 	action: "Handlung",
@@ -137,9 +152,11 @@ export default {
 	Log: "Protokoll",
 	"Delete “{name}”?": "„{name}“ löschen?",
 	"The survey and its {count} answers will be deleted..one": "Die Umfrage und ihre Antwort werden gelöscht.",
-	"The survey and its {count} answers will be deleted..other": "Die Umfrage und ihre {count} Antworten werden gelöscht.",
+	"The survey and its {count} answers will be deleted..other":
+		"Die Umfrage und ihre {count} Antworten werden gelöscht.",
 	"People can no longer answer.": "Niemand kann mehr antworten.",
-	"Links stop working. This cannot be undone. Backups of the collector still contain it.": "Links funktionieren nicht mehr. Das lässt sich nicht rückgängig machen. Sicherungen des Kollektors enthalten sie noch.",
+	"Links stop working. This cannot be undone. Backups of the collector still contain it.":
+		"Links funktionieren nicht mehr. Das lässt sich nicht rückgängig machen. Sicherungen des Kollektors enthalten sie noch.",
 	Delete: "Löschen",
 	"The survey is deleted.": "Die Umfrage ist gelöscht.",
 	"Delete the survey": "Umfrage löschen",
@@ -149,23 +166,30 @@ export default {
 	"{count} surveys found..one": "1 Umfrage gefunden.",
 	"{count} surveys found..other": "{count} Umfragen gefunden.",
 	"Search by name or state": "Nach Name oder Zustand suchen",
-	"{count} surveys, the newest first. Each question of a survey is listed..one": "1 Umfrage. Jede Frage einer Umfrage ist aufgeführt.",
-	"{count} surveys, the newest first. Each question of a survey is listed..other": "{count} Umfragen, die neueste zuerst. Jede Frage einer Umfrage ist aufgeführt.",
+	"{count} surveys, the newest first. Each question of a survey is listed..one":
+		"1 Umfrage. Jede Frage einer Umfrage ist aufgeführt.",
+	"{count} surveys, the newest first. Each question of a survey is listed..other":
+		"{count} Umfragen, die neueste zuerst. Jede Frage einer Umfrage ist aufgeführt.",
 	"This tab stores the token until you close it.": "Dieser Tab behält das Token, bis Sie ihn schließen.",
 	Token: "Token",
-	"An admin token (sfa_), or the token of an author (sfu_), owner (sfo_) or reader (sfr_). Only this tab stores it.": "Ein Token der Verwaltung (sfa_), eines Autors (sfu_), Besitzers (sfo_) oder Lesers (sfr_). Nur dieser Tab behält es.",
+	"An admin token (sfa_), or the token of an author (sfu_), owner (sfo_) or reader (sfr_). Only this tab stores it.":
+		"Ein Token der Verwaltung (sfa_), eines Autors (sfu_), Besitzers (sfo_) oder Lesers (sfr_). Nur dieser Tab behält es.",
 	"Show my surveys": "Meine Umfragen zeigen",
 	// Results.
 	" and ": " und ",
-	"A dashed cell has no number: its interval contains 0.": "Eine gestrichelte Zelle hat keine Zahl: Ihr Intervall enthält die 0.",
-	"A difference is clear if its interval does not contain 0. The p-value is the probability of a difference at least this large if the groups were alike, adjusted for the number of differences by Holm's method. Both use unbiased estimates.": "Ein Unterschied ist klar, wenn sein Intervall die 0 nicht enthält. Der p-Wert ist die Wahrscheinlichkeit eines mindestens so großen Unterschieds, falls die Gruppen gleich wären, nach Holm für die Anzahl der Unterschiede angepasst. Beide benutzen unverzerrte Schätzwerte.",
+	"A dashed cell has no number: its interval contains 0.":
+		"Eine gestrichelte Zelle hat keine Zahl: Ihr Intervall enthält die 0.",
+	"A difference is clear if its interval does not contain 0. The p-value is the probability of a difference at least this large if the groups were alike, adjusted for the number of differences by Holm's method. Both use unbiased estimates.":
+		"Ein Unterschied ist klar, wenn sein Intervall die 0 nicht enthält. Der p-Wert ist die Wahrscheinlichkeit eines mindestens so großen Unterschieds, falls die Gruppen gleich wären, nach Holm für die Anzahl der Unterschiede angepasst. Beide benutzen unverzerrte Schätzwerte.",
 	"Admin token": "Verwaltungs-Token",
-	"All intervals of this table together contain the true differences with the stated probability, so you may look for the largest ones. They are wider than those of single differences.": "Alle Intervalle dieser Tabelle zusammen enthalten die wahren Unterschiede mit der genannten Wahrscheinlichkeit; Sie dürfen also nach den größten suchen. Sie sind breiter als die einzelner Unterschiede.",
+	"All intervals of this table together contain the true differences with the stated probability, so you may look for the largest ones. They are wider than those of single differences.":
+		"Alle Intervalle dieser Tabelle zusammen enthalten die wahren Unterschiede mit der genannten Wahrscheinlichkeit; Sie dürfen also nach den größten suchen. Sie sind breiter als die einzelner Unterschiede.",
 	"All maps have the same scale.": "Alle Karten haben denselben Maßstab.",
 	"All results and their explanation": "Alle Ergebnisse und ihre Erklärung",
 	"All {number} questions": "Alle {number} Fragen",
 	Answers: "Antworten",
-	"Answers per day from {first} to {last}, at most {most}; the table has the same numbers": "Antworten pro Tag von {first} bis {last}, höchstens {most}; die Tabelle hat dieselben Zahlen",
+	"Answers per day from {first} to {last}, at most {most}; the table has the same numbers":
+		"Antworten pro Tag von {first} bis {last}, höchstens {most}; die Tabelle hat dieselben Zahlen",
 	"Answers per day: {title}": "Antworten pro Tag: {title}",
 	"Back to the list of questions": "Zurück zur Liste der Fragen",
 	Bars: "Balken",
@@ -175,7 +199,8 @@ export default {
 	Certificate: "Zertifikat",
 	Certificates: "Zertifikate",
 	Change: "Änderung",
-	"Change from wave {first} to wave {second}, with {level} limits.": "Änderung von Welle {first} zu Welle {second}, mit Grenzen zu {level}.",
+	"Change from wave {first} to wave {second}, with {level} limits.":
+		"Änderung von Welle {first} zu Welle {second}, mit Grenzen zu {level}.",
 	Compare: "Vergleichen",
 	"Compare groups": "Gruppen vergleichen",
 	"Confidence level of the intervals": "Konfidenzniveau der Intervalle",
@@ -185,8 +210,10 @@ export default {
 	Districts: "Bezirke",
 	"Districts as CSV": "Bezirke als CSV",
 	"Download the certificate": "Zertifikat herunterladen",
-	"Estimated share of people up to each of {number} values; the table has the same numbers": "Geschätzter Anteil der Menschen bis zu jedem von {number} Werten; die Tabelle hat dieselben Zahlen",
-	"Estimated shares of {number} values with their intervals; the table has the same numbers": "Geschätzte Anteile von {number} Werten mit ihren Intervallen; die Tabelle hat dieselben Zahlen",
+	"Estimated share of people up to each of {number} values; the table has the same numbers":
+		"Geschätzter Anteil der Menschen bis zu jedem von {number} Werten; die Tabelle hat dieselben Zahlen",
+	"Estimated shares of {number} values with their intervals; the table has the same numbers":
+		"Geschätzte Anteile von {number} Werten mit ihren Intervallen; die Tabelle hat dieselben Zahlen",
 	Estimates: "Schätzwerte",
 	"Estimates: {title}": "Schätzwerte: {title}",
 	"Every interval contains 0.": "Jedes Intervall enthält die 0.",
@@ -194,29 +221,38 @@ export default {
 	"For each value, from top to bottom: {names}.": "Je Wert, von oben nach unten: {names}.",
 	"HTML that shows the results of {title}": "HTML, das die Ergebnisse von {title} zeigt",
 	"HTML to copy": "HTML zum Kopieren",
-	"If the share of the most frequent value stays the same, about {count} answers are enough for it.": "Wenn der Anteil des häufigsten Werts gleich bleibt, genügen für ihn etwa {count} Antworten.",
-	"Lines are {level} confidence intervals. A hollow dot means that the interval contains 0.": "Linien sind Konfidenzintervalle zu {level}. Ein hohler Punkt bedeutet, dass das Intervall die 0 enthält.",
+	"If the share of the most frequent value stays the same, about {count} answers are enough for it.":
+		"Wenn der Anteil des häufigsten Werts gleich bleibt, genügen für ihn etwa {count} Antworten.",
+	"Lines are {level} confidence intervals. A hollow dot means that the interval contains 0.":
+		"Linien sind Konfidenzintervalle zu {level}. Ein hohler Punkt bedeutet, dass das Intervall die 0 enthält.",
 	"Link to these results": "Link zu diesen Ergebnissen",
 	"Link to this page": "Link zu dieser Seite",
 	Map: "Karte",
 	"Map of estimated shares": "Karte der geschätzten Anteile",
-	"Map of estimated shares; the table has the same numbers": "Karte der geschätzten Anteile; die Tabelle hat dieselben Zahlen",
+	"Map of estimated shares; the table has the same numbers":
+		"Karte der geschätzten Anteile; die Tabelle hat dieselben Zahlen",
 	Mean: "Mittelwert",
 	Method: "Methode",
 	"Method of estimation": "Schätzmethode",
 	"No answer to show yet.": "Noch keine Antwort zu zeigen.",
-	"No difference is clear: with {level} confidence, every interval contains 0.": "Kein Unterschied ist klar: Bei einer Konfidenz von {level} enthält jedes Intervall die 0.",
+	"No difference is clear: with {level} confidence, every interval contains 0.":
+		"Kein Unterschied ist klar: Bei einer Konfidenz von {level} enthält jedes Intervall die 0.",
 	"No value has this name.": "Kein Wert heißt so.",
 	"No wave is open now.": "Zurzeit ist keine Welle offen.",
 	"North is up.": "Norden ist oben.",
 	"Not enough answers yet for {number} of {all} values": "Noch nicht genug Antworten für {number} von {all} Werten",
 	"Not enough answers yet.": "Noch nicht genug Antworten.",
-	"Not enough answers yet. The first estimate appears with the first answers.": "Noch nicht genug Antworten. Der erste Schätzwert erscheint mit den ersten Antworten.",
-	"No results are released yet. They are released in steps of at least {count} answers, and answers that have arrived since the last step are not shown.": "Es sind noch keine Ergebnisse freigegeben. Sie werden in Schritten von mindestens {count} Antworten freigegeben; Antworten, die seit dem letzten Schritt ankamen, werden nicht gezeigt.",
+	"Not enough answers yet. The first estimate appears with the first answers.":
+		"Noch nicht genug Antworten. Der erste Schätzwert erscheint mit den ersten Antworten.",
+	"No results are released yet. They are released in steps of at least {count} answers, and answers that have arrived since the last step are not shown.":
+		"Es sind noch keine Ergebnisse freigegeben. Sie werden in Schritten von mindestens {count} Antworten freigegeben; Antworten, die seit dem letzten Schritt ankamen, werden nicht gezeigt.",
 	"Nothing to show yet.": "Noch nichts zu zeigen.",
-	"Numbers were divided into bins, which adds an error of at most {error}.": "Zahlen wurden in Klassen eingeteilt; das fügt einen Fehler von höchstens {error} hinzu.",
-	"Only owners and readers with a token may read these results. Only this tab stores the token.": "Nur wer ein Token der Verwaltung, eines Besitzers oder eines Lesers hat, darf diese Ergebnisse lesen. Nur dieser Tab speichert das Token.",
-	"Only owners see this, because the day of an answer may point to a person. Days are in UTC; the collector stores no times.": "Nur Besitzer sehen dies, weil der Tag einer Antwort auf eine Person hinweisen kann. Tage sind in UTC; der Kollektor speichert keine Uhrzeiten.",
+	"Numbers were divided into bins, which adds an error of at most {error}.":
+		"Zahlen wurden in Klassen eingeteilt; das fügt einen Fehler von höchstens {error} hinzu.",
+	"Only owners and readers with a token may read these results. Only this tab stores the token.":
+		"Nur wer ein Token der Verwaltung, eines Besitzers oder eines Lesers hat, darf diese Ergebnisse lesen. Nur dieser Tab speichert das Token.",
+	"Only owners see this, because the day of an answer may point to a person. Days are in UTC; the collector stores no times.":
+		"Nur Besitzer sehen dies, weil der Tag einer Antwort auf eine Person hinweisen kann. Tage sind in UTC; der Kollektor speichert keine Uhrzeiten.",
 	Order: "Reihenfolge",
 	"Other questions with the same values": "Andere Fragen mit denselben Werten",
 	"The same question": "Dieselbe Frage",
@@ -224,15 +260,21 @@ export default {
 	"PNG of the chart": "PNG des Diagramms",
 	Quantiles: "Quantile",
 	Questions: "Fragen",
-	"Replies are random, so an estimate differs from the true share. If the survey were repeated many times, {level} of the intervals of a value would contain its true share.": "Meldungen sind zufällig, deshalb weicht ein Schätzwert vom wahren Anteil ab. Würde die Umfrage oft wiederholt, enthielten {level} der Intervalle eines Werts seinen wahren Anteil.",
+	"Replies are random, so an estimate differs from the true share. If the survey were repeated many times, {level} of the intervals of a value would contain its true share.":
+		"Meldungen sind zufällig, deshalb weicht ein Schätzwert vom wahren Anteil ab. Würde die Umfrage oft wiederholt, enthielten {level} der Intervalle eines Werts seinen wahren Anteil.",
 	"A device keeps at most {count} stored answers..one": "Ein Gerät behält höchstens 1 gespeicherte Antwort.",
 	"A device keeps at most {count} stored answers..other": "Ein Gerät behält höchstens {count} gespeicherte Antworten.",
-	"A device keeps at most {count} stored answers per person..one": "Ein Gerät behält höchstens 1 gespeicherte Antwort je Person.",
-	"A device keeps at most {count} stored answers per person..other": "Ein Gerät behält höchstens {count} gespeicherte Antworten je Person.",
+	"A device keeps at most {count} stored answers per person..one":
+		"Ein Gerät behält höchstens 1 gespeicherte Antwort je Person.",
+	"A device keeps at most {count} stored answers per person..other":
+		"Ein Gerät behält höchstens {count} gespeicherte Antworten je Person.",
 	"A device takes up a new answer every {count} waves..one": "Ein Gerät übernimmt in jeder Welle eine neue Antwort.",
-	"A device takes up a new answer every {count} waves..other": "Ein Gerät übernimmt alle {count} Wellen eine neue Antwort.",
-	"People whose answer has changed since then are counted with an earlier one. The shares may be off by as much, and the limits do not include it.": "Personen, deren Antwort sich seitdem geändert hat, zählen mit einer früheren. Die Anteile können um ebenso viel abweichen, und die Grenzen enthalten das nicht.",
-	"Replies of one person in different waves are not linked, so the errors of a change are not known exactly. The limits are the widest that are possible, and contain the true change with at least this probability.": "Meldungen einer Person in verschiedenen Wellen sind nicht verknüpft, deshalb sind die Fehler einer Änderung nicht genau bekannt. Die Grenzen sind die weitesten möglichen und enthalten die wahre Änderung mindestens mit dieser Wahrscheinlichkeit.",
+	"A device takes up a new answer every {count} waves..other":
+		"Ein Gerät übernimmt alle {count} Wellen eine neue Antwort.",
+	"People whose answer has changed since then are counted with an earlier one. The shares may be off by as much, and the limits do not include it.":
+		"Personen, deren Antwort sich seitdem geändert hat, zählen mit einer früheren. Die Anteile können um ebenso viel abweichen, und die Grenzen enthalten das nicht.",
+	"Replies of one person in different waves are not linked, so the errors of a change are not known exactly. The limits are the widest that are possible, and contain the true change with at least this probability.":
+		"Meldungen einer Person in verschiedenen Wellen sind nicht verknüpft, deshalb sind die Fehler einer Änderung nicht genau bekannt. Die Grenzen sind die weitesten möglichen und enthalten die wahre Änderung mindestens mit dieser Wahrscheinlichkeit.",
 	Results: "Ergebnisse",
 	"Results of a survey": "Ergebnisse einer Umfrage",
 	"Results: {title}": "Ergebnisse: {title}",
@@ -252,26 +294,37 @@ export default {
 	"Table of estimates": "Tabelle der Schätzwerte",
 	"Table of estimates, question {number}": "Tabelle der Schätzwerte, Frage {number}",
 	"Table of the days": "Tabelle der Tage",
-	"The browser could not create the image. Try another browser.": "Der Browser konnte das Bild nicht erzeugen. Versuchen Sie einen anderen Browser.",
-	"There is no chart. It needs answers, and some questions have only numbers.": "Es gibt kein Diagramm. Es braucht Antworten, und manche Fragen haben nur Zahlen.",
-	"The collector does not accept this token for these results. Check it and try again.": "Der Kollektor nimmt dieses Token für diese Ergebnisse nicht an. Prüfen Sie es und versuchen Sie es noch einmal.",
+	"The browser could not create the image. Try another browser.":
+		"Der Browser konnte das Bild nicht erzeugen. Versuchen Sie einen anderen Browser.",
+	"There is no chart. It needs answers, and some questions have only numbers.":
+		"Es gibt kein Diagramm. Es braucht Antworten, und manche Fragen haben nur Zahlen.",
+	"The collector does not accept this token for these results. Check it and try again.":
+		"Der Kollektor nimmt dieses Token für diese Ergebnisse nicht an. Prüfen Sie es und versuchen Sie es noch einmal.",
 	"The differences cannot be shown: {reason}": "Die Unterschiede können nicht gezeigt werden: {reason}",
 	"The first {number} of {all} values.": "Die ersten {number} von {all} Werten.",
-	"The first {number} of {all} values; the files contain all of them.": "Die ersten {number} von {all} Werten; die Dateien enthalten alle.",
-	"The frame shows the chart with its title, number of answers, method and date, and no controls. It uses no token, so it shows public results only.": "Der Rahmen zeigt das Diagramm mit Titel, Anzahl der Antworten, Methode und Datum, ohne Bedienelemente. Er benutzt kein Token und zeigt deshalb nur öffentliche Ergebnisse.",
-	"The link contains the questions, the comparison, the method, the level, the view, the order and the filter. It does not contain the admin token.": "Der Link enthält die Fragen, den Vergleich, die Methode, das Niveau, die Ansicht, die Reihenfolge und den Filter. Er enthält das Verwaltungs-Token nicht.",
-	"The reports are designed for the question above. For {number} of {all} single values, the interval contains 0.": "Die Meldungen sind für die Frage oben entworfen. Bei {number} von {all} einzelnen Werten enthält das Intervall die 0.",
-	"The reports do not distinguish all values, so they determine no shares of single values. They answer the question above.": "Die Meldungen unterscheiden nicht alle Werte und bestimmen deshalb keine Anteile einzelner Werte. Sie beantworten die Frage oben.",
+	"The first {number} of {all} values; the files contain all of them.":
+		"Die ersten {number} von {all} Werten; die Dateien enthalten alle.",
+	"The frame shows the chart with its title, number of answers, method and date, and no controls. It uses no token, so it shows public results only.":
+		"Der Rahmen zeigt das Diagramm mit Titel, Anzahl der Antworten, Methode und Datum, ohne Bedienelemente. Er benutzt kein Token und zeigt deshalb nur öffentliche Ergebnisse.",
+	"The link contains the questions, the comparison, the method, the level, the view, the order and the filter. It does not contain the admin token.":
+		"Der Link enthält die Fragen, den Vergleich, die Methode, das Niveau, die Ansicht, die Reihenfolge und den Filter. Er enthält das Verwaltungs-Token nicht.",
+	"The reports are designed for the question above. For {number} of {all} single values, the interval contains 0.":
+		"Die Meldungen sind für die Frage oben entworfen. Bei {number} von {all} einzelnen Werten enthält das Intervall die 0.",
+	"The reports do not distinguish all values, so they determine no shares of single values. They answer the question above.":
+		"Die Meldungen unterscheiden nicht alle Werte und bestimmen deshalb keine Anteile einzelner Werte. Sie beantworten die Frage oben.",
 	"The results of this survey are not public.": "Die Ergebnisse dieser Umfrage sind nicht öffentlich.",
-	"Their wording differs. Compare only those that ask the same, such as of another region or year.": "Ihr Wortlaut ist anders. Vergleichen Sie nur solche, die dasselbe fragen, etwa in einer anderen Region oder einem anderen Jahr.",
-	"The share of people in each district, with {level} intervals.": "Der Anteil der Menschen in jedem Bezirk, mit Intervallen zu {level}.",
+	"Their wording differs. Compare only those that ask the same, such as of another region or year.":
+		"Ihr Wortlaut ist anders. Vergleichen Sie nur solche, die dasselbe fragen, etwa in einer anderen Region oder einem anderen Jahr.",
+	"The share of people in each district, with {level} intervals.":
+		"Der Anteil der Menschen in jedem Bezirk, mit Intervallen zu {level}.",
 	"The trend appears with the first results.": "Der Verlauf erscheint mit den ersten Ergebnissen.",
 	"Their intervals contain 0.": "Ihre Intervalle enthalten die 0.",
 	"Every interval lies above 0 or ends at 10% or less.": "Jedes Intervall liegt über 0 oder endet bei höchstens 10 %.",
 	"These are the answers of the last wave that has any.": "Dies sind die Antworten der letzten Welle, die welche hat.",
 	"These cannot be compared": "Diese lassen sich nicht vergleichen",
 	"These results cannot be shown": "Diese Ergebnisse können nicht gezeigt werden",
-	"To check it, run this command, or call sfumato.verify in Python:": "Zum Prüfen führen Sie diesen Befehl aus, oder rufen Sie in Python sfumato.verify auf:",
+	"To check it, run this command, or call sfumato.verify in Python:":
+		"Zum Prüfen führen Sie diesen Befehl aus, oder rufen Sie in Python sfumato.verify auf:",
 	"Trend over waves": "Verlauf über die Wellen",
 	"Wave {number}": "Welle {number}",
 	"Wave {number}, from {date}": "Welle {number}, ab {date}",
@@ -322,8 +375,10 @@ export default {
 	verdict: "Urteil",
 	"{count} answers": "{count} Antworten",
 	"{count} answers.one": "1 Antwort",
-	"{count} answers of earlier days are no longer stored by day.": "{count} Antworten früherer Tage sind nicht mehr nach Tagen gespeichert.",
-	"{count} of {all} differences are clear: with {level} confidence, all intervals together contain the true differences.": "{count} von {all} Unterschieden sind klar: Bei einer Konfidenz von {level} enthalten alle Intervalle zusammen die wahren Unterschiede.",
+	"{count} answers of earlier days are no longer stored by day.":
+		"{count} Antworten früherer Tage sind nicht mehr nach Tagen gespeichert.",
+	"{count} of {all} differences are clear: with {level} confidence, all intervals together contain the true differences.":
+		"{count} von {all} Unterschieden sind klar: Bei einer Konfidenz von {level} enthalten alle Intervalle zusammen die wahren Unterschiede.",
 	"{count} values are rare: at most {bound}.": "{count} Werte sind selten: höchstens {bound}.",
 	"{count} values are rare: at most {bound}..one": "1 Wert ist selten: höchstens {bound}.",
 	"{level} intervals, unbiased estimates.": "Intervalle zu {level}, unverzerrte Schätzwerte.",
@@ -334,19 +389,25 @@ export default {
 	"{title}, and {number} other groups": "{title}, und {number} andere Gruppen",
 	"{title}: results": "{title}: Ergebnisse",
 	"{wave} of {number} is open.": "{wave} von {number} ist offen.",
-	"“At most” names the upper limit of a rare value. “Not enough answers yet” means that the interval contains 0: wait for more answers. Shares below 0% or above 100%, which few answers can give, are shown as 0% and 100%; the files have the exact numbers.": "„Höchstens“ nennt die obere Grenze eines seltenen Werts. „Noch nicht genug Antworten“ bedeutet, dass das Intervall die 0 enthält: Warten Sie auf mehr Antworten. Anteile unter 0% oder über 100%, die bei wenigen Antworten vorkommen, werden als 0% und 100% gezeigt; die Dateien haben die genauen Zahlen.",
-	"“{first}” and “{second}” have different values. Compare collections with the same values.": "„{first}“ und „{second}“ haben verschiedene Werte. Vergleichen Sie Umfragen mit denselben Werten.",
+	"“At most” names the upper limit of a rare value. “Not enough answers yet” means that the interval contains 0: wait for more answers. Shares below 0% or above 100%, which few answers can give, are shown as 0% and 100%; the files have the exact numbers.":
+		"„Höchstens“ nennt die obere Grenze eines seltenen Werts. „Noch nicht genug Antworten“ bedeutet, dass das Intervall die 0 enthält: Warten Sie auf mehr Antworten. Anteile unter 0% oder über 100%, die bei wenigen Antworten vorkommen, werden als 0% und 100% gezeigt; die Dateien haben die genauen Zahlen.",
+	"“{first}” and “{second}” have different values. Compare collections with the same values.":
+		"„{first}“ und „{second}“ haben verschiedene Werte. Vergleichen Sie Umfragen mit denselben Werten.",
 	// Studio.
 	"Enter how many people will answer: at least 1.": "Geben Sie ein, wie viele Menschen antworten werden: mindestens 1.",
-	"{name} contains “{value}” twice. Remove one of them.": "{name} enthält „{value}“ zweimal. Entfernen Sie eines davon.",
+	"{name} contains “{value}” twice. Remove one of them.":
+		"{name} enthält „{value}“ zweimal. Entfernen Sie eines davon.",
 	"{name} needs at least two values, one on each line.": "{name} braucht mindestens zwei Werte, einen pro Zeile.",
 	"The list": "Die Liste",
 	"The list of options": "Die Liste der Optionen",
-	"There are {number} options; a multiple choice has at most {most}.": "Es gibt {number} Optionen; eine Mehrfachauswahl hat höchstens {most}.",
+	"There are {number} options; a multiple choice has at most {most}.":
+		"Es gibt {number} Optionen; eine Mehrfachauswahl hat höchstens {most}.",
 	"A map must have 2 to 5,000 cells.": "Eine Karte muss 2 bis 5.000 Zellen haben.",
-	"South must be less than north, and west less than east.": "Süden muss kleiner als Norden sein, und Westen kleiner als Osten.",
+	"South must be less than north, and west less than east.":
+		"Süden muss kleiner als Norden sein, und Westen kleiner als Osten.",
 	"Every part needs a name that no other part has.": "Jeder Teil braucht einen eigenen Namen.",
-	"There are {count} values; the collector accepts at most 5,000.": "Es gibt {count} Werte; der Kollektor nimmt höchstens 5.000 an.",
+	"There are {count} values; the collector accepts at most 5,000.":
+		"Es gibt {count} Werte; der Kollektor nimmt höchstens 5.000 an.",
 	"Mark at least one value as sensitive.": "Markieren Sie mindestens einen Wert als sensibel.",
 	"Question {number}": "Frage {number}",
 	"Add a question": "Frage hinzufügen",
@@ -373,13 +434,15 @@ export default {
 	"Several things at once": "Mehreres zugleich",
 	"such as a secret and an age group": "etwa ein Geheimnis und eine Altersgruppe",
 	Options: "Optionen",
-	"One on each line, at most {most}. Participants mark all that apply.": "Eine pro Zeile, höchstens {most}. Teilnehmende markieren alles Zutreffende.",
+	"One on each line, at most {most}. Participants mark all that apply.":
+		"Eine pro Zeile, höchstens {most}. Teilnehmende markieren alles Zutreffende.",
 	Values: "Werte",
 	"One on each line.": "Einer pro Zeile.",
 	Rows: "Zeilen",
 	Columns: "Spalten",
 	"Coordinates of the map": "Koordinaten der Karte",
-	"In degrees. The default, 0 to 1 in both directions, means a map without coordinates.": "In Grad. Die Voreinstellung, 0 bis 1 in beiden Richtungen, bedeutet eine Karte ohne Koordinaten.",
+	"In degrees. The default, 0 to 1 in both directions, means a map without coordinates.":
+		"In Grad. Die Voreinstellung, 0 bis 1 in beiden Richtungen, bedeutet eine Karte ohne Koordinaten.",
 	"South (latitude)": "Süden (Breite)",
 	North: "Norden",
 	"West (longitude)": "Westen (Länge)",
@@ -390,17 +453,22 @@ export default {
 	"Remove the last part": "Letzten Teil entfernen",
 	"What must stay hidden?": "Was muss verborgen bleiben?",
 	"Every value, alike": "Jeder Wert, alle gleich",
-	"all combinations of marks are equally hard to tell apart, within one level for all options": "alle Kombinationen von Marken sind gleich schwer zu unterscheiden, innerhalb einer Stufe für alle Optionen",
+	"all combinations of marks are equally hard to tell apart, within one level for all options":
+		"alle Kombinationen von Marken sind gleich schwer zu unterscheiden, innerhalb einer Stufe für alle Optionen",
 	"all values are equally hard to tell apart": "alle Werte sind gleich schwer zu unterscheiden",
 	"Some values are sensitive": "Manche Werte sind sensibel",
-	"the other values may be revealed, which makes the error smaller": "die anderen Werte dürfen verraten werden, was den Fehler verkleinert",
+	"the other values may be revealed, which makes the error smaller":
+		"die anderen Werte dürfen verraten werden, was den Fehler verkleinert",
 	"Which one of a group": "Welcher aus einer Gruppe",
-	"the group may be revealed, but not the value within it": "die Gruppe darf verraten werden, aber nicht der Wert darin",
+	"the group may be revealed, but not the value within it":
+		"die Gruppe darf verraten werden, aber nicht der Wert darin",
 	"One part is the secret": "Ein Teil ist das Geheimnis",
-	"it stays hidden even if the other parts are related to it": "er bleibt verborgen, auch wenn die anderen Teile mit ihm zusammenhängen",
+	"it stays hidden even if the other parts are related to it":
+		"er bleibt verborgen, auch wenn die anderen Teile mit ihm zusammenhängen",
 	"The rule": "Die Regel",
 	"Which part is the secret?": "Welcher Teil ist das Geheimnis?",
-	"There are {count} values, too many to mark by hand. Write a policy file and create the collection with the API.": "Es gibt {count} Werte, zu viele zum Markieren von Hand. Schreiben Sie eine Policy-Datei, und legen Sie die Umfrage mit der API an.",
+	"There are {count} values, too many to mark by hand. Write a policy file and create the collection with the API.":
+		"Es gibt {count} Werte, zu viele zum Markieren von Hand. Schreiben Sie eine Policy-Datei, und legen Sie die Umfrage mit der API an.",
 	"Group {number}": "Gruppe {number}",
 	"may be revealed": "darf verraten werden",
 	sensitive: "sensibel",
@@ -408,14 +476,16 @@ export default {
 	"Values, sensitive or not": "Werte, sensibel oder nicht",
 	"Rows are {rows}; columns {columns}.": "Zeilen sind {rows}; Spalten {columns}.",
 	"North is up; rows count from the south.": "Norden ist oben; Zeilen zählen von Süden.",
-	"Choose a brush, then click or drag over the values. With the keyboard, arrow keys move, space marks, and shift with arrow keys draws.": "Wählen Sie einen Pinsel, dann klicken oder ziehen Sie über die Werte. Auf der Tastatur bewegen die Pfeiltasten, die Leertaste markiert, und Umschalt mit Pfeiltasten zeichnet.",
+	"Choose a brush, then click or drag over the values. With the keyboard, arrow keys move, space marks, and shift with arrow keys draws.":
+		"Wählen Sie einen Pinsel, dann klicken oder ziehen Sie über die Werte. Auf der Tastatur bewegen die Pfeiltasten, die Leertaste markiert, und Umschalt mit Pfeiltasten zeichnet.",
 	"Digits choose a group.": "Ziffern wählen eine Gruppe.",
 	"Add a group": "Gruppe hinzufügen",
 	"Remove the last group": "Letzte Gruppe entfernen",
 	"Hide the group too, less strongly": "Auch die Gruppe verbergen, weniger stark",
 	"with a separate level between groups": "mit einer getrennten Stufe zwischen Gruppen",
 	"Level between groups (ε)": "Stufe zwischen Gruppen (ε)",
-	"All {number} questions together have ε = {sum}: they can raise a stranger’s suspicion from {before} to at most {bound}. Participants see this before they answer.": "Alle {number} Fragen zusammen haben ε = {sum}: Sie können den Verdacht eines Fremden von {before} auf höchstens {bound} erhöhen. Teilnehmende sehen das, bevor sie antworten.",
+	"All {number} questions together have ε = {sum}: they can raise a stranger’s suspicion from {before} to at most {bound}. Participants see this before they answer.":
+		"Alle {number} Fragen zusammen haben ε = {sum}: Sie können den Verdacht eines Fremden von {before} auf höchstens {bound} erhöhen. Teilnehmende sehen das, bevor sie antworten.",
 	"How strongly?": "Wie stark?",
 	"Levels of the questions": "Stufen der Fragen",
 	"One budget for all questions": "Ein Budget für alle Fragen",
@@ -426,7 +496,8 @@ export default {
 	"Each of the {number} questions gets an equal part.": "Jede der {number} Fragen bekommt einen gleichen Teil.",
 	"This question gets ε = {level}.": "Diese Frage bekommt ε = {level}.",
 	"Level ε:": "Stufe ε:",
-	"A lower level hides more. A higher level needs fewer people.": "Eine niedrigere Stufe verbirgt mehr. Eine höhere braucht weniger Menschen.",
+	"A lower level hides more. A higher level needs fewer people.":
+		"Eine niedrigere Stufe verbirgt mehr. Eine höhere braucht weniger Menschen.",
 	"A stranger’s suspicion before the reply": "Der Verdacht eines Fremden vor der Meldung",
 	"How many people?": "Wie viele Menschen?",
 	"People who will answer": "Menschen, die antworten werden",
@@ -440,23 +511,30 @@ export default {
 	Once: "Einmal",
 	"each person answers one time": "jede Person antwortet ein Mal",
 	"Again and again": "Immer wieder",
-	"the same people answer in every wave, for example every week": "dieselben Menschen antworten in jeder Welle, etwa jede Woche",
+	"the same people answer in every wave, for example every week":
+		"dieselben Menschen antworten in jeder Welle, etwa jede Woche",
 	"Days per wave": "Tage pro Welle",
 	"Number of waves": "Anzahl der Wellen",
 	"Changes of one answer": "Änderungen einer Antwort",
 	"no limit": "keine Grenze",
-	"After that, the device keeps replying about the last answer that it knows.": "Danach meldet das Gerät weiter die letzte Antwort, die es kennt.",
+	"After that, the device keeps replying about the last answer that it knows.":
+		"Danach meldet das Gerät weiter die letzte Antwort, die es kennt.",
 	"What may all replies of one person reveal together?": "Was dürfen alle Meldungen einer Person zusammen verraten?",
 	"Twice the level of one reply": "Das Doppelte der Stufe einer Meldung",
 	"as long as the answer does not change": "solange sich die Antwort nicht ändert",
 	"Three times": "Das Dreifache",
 	"more accurate means over waves": "genauere Mittel über Wellen",
 	"Four times": "Das Vierfache",
-	"All replies about an unchanged answer together have ε = {level}: they can raise a stranger’s suspicion from {before} to at most {bound}. Participants see both levels before they answer.": "Alle Meldungen über eine unveränderte Antwort zusammen haben ε = {level}: Sie können den Verdacht eines Fremden von {before} auf höchstens {bound} erhöhen. Teilnehmende sehen beide Stufen, bevor sie antworten.",
-	"What the answers before and after each change reveal adds up: with {number} changes to at most ε = {level}, and from {before} to at most {bound}.": "Was die Antworten vor und nach jeder Änderung verraten, addiert sich: bei {number} Änderungen auf höchstens ε = {level} und von {before} auf höchstens {bound}.",
-	"What the answers before and after each change reveal adds up, without a limit on changes for every answer that the person gives.": "Was die Antworten vor und nach jeder Änderung verraten, addiert sich, ohne Grenze für Änderungen für jede Antwort, die die Person gibt.",
-	"Enter the days per wave, and a number of waves from 1 to 400.": "Geben Sie die Tage pro Welle ein, und eine Anzahl von 1 bis 400 Wellen.",
-	"Enter the number of changes as a whole number, or leave it empty.": "Geben Sie die Anzahl der Änderungen als ganze Zahl ein, oder lassen Sie das Feld leer.",
+	"All replies about an unchanged answer together have ε = {level}: they can raise a stranger’s suspicion from {before} to at most {bound}. Participants see both levels before they answer.":
+		"Alle Meldungen über eine unveränderte Antwort zusammen haben ε = {level}: Sie können den Verdacht eines Fremden von {before} auf höchstens {bound} erhöhen. Teilnehmende sehen beide Stufen, bevor sie antworten.",
+	"What the answers before and after each change reveal adds up: with {number} changes to at most ε = {level}, and from {before} to at most {bound}.":
+		"Was die Antworten vor und nach jeder Änderung verraten, addiert sich: bei {number} Änderungen auf höchstens ε = {level} und von {before} auf höchstens {bound}.",
+	"What the answers before and after each change reveal adds up, without a limit on changes for every answer that the person gives.":
+		"Was die Antworten vor und nach jeder Änderung verraten, addiert sich, ohne Grenze für Änderungen für jede Antwort, die die Person gibt.",
+	"Enter the days per wave, and a number of waves from 1 to 400.":
+		"Geben Sie die Tage pro Welle ein, und eine Anzahl von 1 bis 400 Wellen.",
+	"Enter the number of changes as a whole number, or leave it empty.":
+		"Geben Sie die Anzahl der Änderungen als ganze Zahl ein, oder lassen Sie das Feld leer.",
 	"Who answers, who reads?": "Wer antwortet, wer liest?",
 	"Who may answer?": "Wer darf antworten?",
 	"Anybody with the link": "Alle mit dem Link",
@@ -467,53 +545,76 @@ export default {
 	"Who may read the results?": "Wer darf die Ergebnisse lesen?",
 	Anybody: "Alle",
 	"Only owners": "Nur Besitzer",
-	"administrators, you, and those who get a reader link or an owner’s token in My surveys": "die Verwaltung, Sie, und alle mit einem Leser-Link oder dem Token eines Besitzers aus Meine Umfragen",
+	"administrators, you, and those who get a reader link or an owner’s token in My surveys":
+		"die Verwaltung, Sie, und alle mit einem Leser-Link oder dem Token eines Besitzers aus Meine Umfragen",
 	"Optional. It cannot change after that time.": "Optional. Kann sich nach dieser Zeit nicht ändern.",
 	"Optional. You can change it in My surveys.": "Optional. Sie können es in Meine Umfragen ändern.",
 	"Delete single replies after … days": "Einzelne Meldungen nach … Tagen löschen",
 	"keep them": "behalten",
-	"Optional. The counts, and so the results, stay. 0 stores no single replies. Participants see the date.": "Optional. Die Anzahlen und damit die Ergebnisse bleiben. 0 speichert keine einzelnen Meldungen. Teilnehmende sehen das Datum.",
+	"Optional. The counts, and so the results, stay. 0 stores no single replies. Participants see the date.":
+		"Optional. Die Anzahlen und damit die Ergebnisse bleiben. 0 speichert keine einzelnen Meldungen. Teilnehmende sehen das Datum.",
 	"List it on the first page": "Auf der ersten Seite auflisten",
-	"Every visitor of the collector can then read the title.": "Alle, die den Kollektor besuchen, können dann den Titel lesen.",
+	"Every visitor of the collector can then read the title.":
+		"Alle, die den Kollektor besuchen, können dann den Titel lesen.",
 	"Before and after": "Davor und danach",
 	"Open the survey": "Umfrage öffnen",
 	"Warning: a reply is likely to reveal the answer.": "Warnung: Eine Meldung verrät die Antwort wahrscheinlich.",
 	"Warning: a reply almost always reveals the answer.": "Warnung: Eine Meldung verrät die Antwort fast immer.",
 	"Warning: a reply is the answer. Nothing is hidden.": "Warnung: Eine Meldung ist die Antwort. Nichts ist verborgen.",
 	"Participants see this before they answer.": "Teilnehmende sehen das, bevor sie antworten.",
-	"Enter the admin token above to see the expected error.": "Geben Sie oben das Verwaltungs-Token ein, um den erwarteten Fehler zu sehen.",
+	"Enter the admin token above to see the expected error.":
+		"Geben Sie oben das Verwaltungs-Token ein, um den erwarteten Fehler zu sehen.",
 	"Planning …": "Wird geplant …",
 	"The rule:": "Die Regel:",
-	"The error rates of every test that tries to tell {first} from {second} by one reply lie in the shaded region. The dashed line is guessing without a reply.": "Die Fehlerraten jedes Tests, der {first} von {second} anhand einer Meldung zu unterscheiden versucht, liegen im schattierten Bereich. Die gestrichelte Linie ist Raten ohne Meldung.",
-	"No mechanism is available for this rule. Choose a higher level.": "Für diese Regel gibt es kein Verfahren. Wählen Sie eine höhere Stufe.",
-	"With {count} people, the mean will be known to about ± {bound} (95% interval), which is {share} of the range.": "Mit {count} Menschen wird der Mittelwert auf etwa ± {bound} bekannt sein (95%-Intervall); das sind {share} des Bereichs.",
-	"With {count} people, the mean will be known to about ± {bound} (95% interval), which is {share} of the range..one": "Mit 1 Menschen wird der Mittelwert auf etwa ± {bound} bekannt sein (95%-Intervall); das sind {share} des Bereichs.",
-	"With {count} people, the share of people up to each value will be known to about ± {bound} (95% interval).": "Mit {count} Menschen wird der Anteil der Menschen bis zu jedem Wert auf etwa ± {bound} bekannt sein (95%-Intervall).",
-	"With {count} people, the share of people up to each value will be known to about ± {bound} (95% interval)..one": "Mit 1 Menschen wird der Anteil der Menschen bis zu jedem Wert auf etwa ± {bound} bekannt sein (95%-Intervall).",
-	"With {count} people, the share of each option will be known to about ± {bound} (95% interval).": "Mit {count} Menschen wird der Anteil jeder Option auf etwa ± {bound} bekannt sein (95%-Intervall).",
-	"With {count} people, the share of each option will be known to about ± {bound} (95% interval)..one": "Mit 1 Menschen wird der Anteil jeder Option auf etwa ± {bound} bekannt sein (95%-Intervall).",
-	"With {count} people, the estimated shares will be {term} {bound}. That part of the shares would have to move to other values to be correct.": "Mit {count} Menschen werden die geschätzten Anteile {term} {bound} abweichen. So viel von den Anteilen müsste zu anderen Werten wandern, damit sie stimmen.",
-	"With {count} people, the estimated shares will be {term} {bound}. That part of the shares would have to move to other values to be correct..one": "Mit 1 Menschen werden die geschätzten Anteile {term} {bound} abweichen. So viel von den Anteilen müsste zu anderen Werten wandern, damit sie stimmen.",
+	"The error rates of every test that tries to tell {first} from {second} by one reply lie in the shaded region. The dashed line is guessing without a reply.":
+		"Die Fehlerraten jedes Tests, der {first} von {second} anhand einer Meldung zu unterscheiden versucht, liegen im schattierten Bereich. Die gestrichelte Linie ist Raten ohne Meldung.",
+	"No mechanism is available for this rule. Choose a higher level.":
+		"Für diese Regel gibt es kein Verfahren. Wählen Sie eine höhere Stufe.",
+	"With {count} people, the mean will be known to about ± {bound} (95% interval), which is {share} of the range.":
+		"Mit {count} Menschen wird der Mittelwert auf etwa ± {bound} bekannt sein (95%-Intervall); das sind {share} des Bereichs.",
+	"With {count} people, the mean will be known to about ± {bound} (95% interval), which is {share} of the range..one":
+		"Mit 1 Menschen wird der Mittelwert auf etwa ± {bound} bekannt sein (95%-Intervall); das sind {share} des Bereichs.",
+	"With {count} people, the share of people up to each value will be known to about ± {bound} (95% interval).":
+		"Mit {count} Menschen wird der Anteil der Menschen bis zu jedem Wert auf etwa ± {bound} bekannt sein (95%-Intervall).",
+	"With {count} people, the share of people up to each value will be known to about ± {bound} (95% interval)..one":
+		"Mit 1 Menschen wird der Anteil der Menschen bis zu jedem Wert auf etwa ± {bound} bekannt sein (95%-Intervall).",
+	"With {count} people, the share of each option will be known to about ± {bound} (95% interval).":
+		"Mit {count} Menschen wird der Anteil jeder Option auf etwa ± {bound} bekannt sein (95%-Intervall).",
+	"With {count} people, the share of each option will be known to about ± {bound} (95% interval)..one":
+		"Mit 1 Menschen wird der Anteil jeder Option auf etwa ± {bound} bekannt sein (95%-Intervall).",
+	"With {count} people, the estimated shares will be {term} {bound}. That part of the shares would have to move to other values to be correct.":
+		"Mit {count} Menschen werden die geschätzten Anteile {term} {bound} abweichen. So viel von den Anteilen müsste zu anderen Werten wandern, damit sie stimmen.",
+	"With {count} people, the estimated shares will be {term} {bound}. That part of the shares would have to move to other values to be correct..one":
+		"Mit 1 Menschen werden die geschätzten Anteile {term} {bound} abweichen. So viel von den Anteilen müsste zu anderen Werten wandern, damit sie stimmen.",
 	"off by about": "um etwa",
-	"With {count} people, nothing can be estimated: the expected ± is 100% or more.": "Mit {count} Menschen lässt sich nichts schätzen: Das erwartete ± ist 100 % oder mehr.",
-	"With {count} people, nothing can be estimated: the expected ± is 100% or more..one": "Mit 1 Menschen lässt sich nichts schätzen: Das erwartete ± ist 100 % oder mehr.",
+	"With {count} people, nothing can be estimated: the expected ± is 100% or more.":
+		"Mit {count} Menschen lässt sich nichts schätzen: Das erwartete ± ist 100 % oder mehr.",
+	"With {count} people, nothing can be estimated: the expected ± is 100% or more..one":
+		"Mit 1 Menschen lässt sich nichts schätzen: Das erwartete ± ist 100 % oder mehr.",
 	"For {error} you need about {count} people.": "Für {error} brauchen Sie etwa {count} Menschen.",
-	"Each single share: about ± {bound} on average ({term}), so a share of 30% would be reported as {example}.": "Jeder einzelne Anteil: im Mittel etwa ± {bound} ({term}); ein Anteil von 30% würde also als {example} berichtet.",
+	"Each single share: about ± {bound} on average ({term}), so a share of 30% would be reported as {example}.":
+		"Jeder einzelne Anteil: im Mittel etwa ± {bound} ({term}); ein Anteil von 30% würde also als {example} berichtet.",
 	"95% interval": "95%-Intervall",
-	"With {count} people, only shares above about {bound} can be distinguished from 0.": "Mit {count} Menschen lassen sich nur Anteile über etwa {bound} von 0 unterscheiden.",
-	"With {count} people, only shares above about {bound} can be distinguished from 0..one": "Mit 1 Menschen lassen sich nur Anteile über etwa {bound} von 0 unterscheiden.",
-	"Of the shares that you expect, these are {number} of {all}.": "Von den erwarteten Anteilen sind das {number} von {all}.",
+	"With {count} people, only shares above about {bound} can be distinguished from 0.":
+		"Mit {count} Menschen lassen sich nur Anteile über etwa {bound} von 0 unterscheiden.",
+	"With {count} people, only shares above about {bound} can be distinguished from 0..one":
+		"Mit 1 Menschen lassen sich nur Anteile über etwa {bound} von 0 unterscheiden.",
+	"Of the shares that you expect, these are {number} of {all}.":
+		"Von den erwarteten Anteilen sind das {number} von {all}.",
 	"The planner’s choice:": "Die Wahl des Planers:",
-	"All randomizers that the planner compared, for {count} people.": "Alle Zufallsverfahren, die der Planer verglichen hat, für {count} Menschen.",
+	"All randomizers that the planner compared, for {count} people.":
+		"Alle Zufallsverfahren, die der Planer verglichen hat, für {count} Menschen.",
 	randomizer: "Zufallsverfahren",
 	"± of the mean, in % of the range": "± des Mittelwerts, in % des Bereichs",
 	"± per share": "± je Anteil",
 	bits: "Bits",
 	"the planner’s choice": "die Wahl des Planers",
 	"hides every value alike": "verbirgt jeden Wert gleich",
-	"Enter the days after which single replies are deleted as a whole number of at most 9999, or leave it empty.": "Geben Sie die Tage, nach denen einzelne Meldungen gelöscht werden, als ganze Zahl bis 9999 ein, oder lassen Sie das Feld leer.",
+	"Enter the days after which single replies are deleted as a whole number of at most 9999, or leave it empty.":
+		"Geben Sie die Tage, nach denen einzelne Meldungen gelöscht werden, als ganze Zahl bis 9999 ein, oder lassen Sie das Feld leer.",
 	"Question {number} is empty. Enter its wording.": "Frage {number} ist leer. Geben Sie ihren Wortlaut ein.",
-	"Look in “My surveys” before you try again: the survey may be open all the same.": "Sehen Sie unter „Meine Umfragen“ nach, bevor Sie es noch einmal versuchen: Die Umfrage ist vielleicht trotzdem offen.",
+	"Look in “My surveys” before you try again: the survey may be open all the same.":
+		"Sehen Sie unter „Meine Umfragen“ nach, bevor Sie es noch einmal versuchen: Die Umfrage ist vielleicht trotzdem offen.",
 	"The survey opens on {date}": "Die Umfrage öffnet am {date}",
 	"The survey is open": "Die Umfrage ist offen",
 	"Send this link to the people who should answer:": "Senden Sie diesen Link an die Menschen, die antworten sollen:",
@@ -522,28 +623,37 @@ export default {
 	"See the survey": "Umfrage ansehen",
 	"Make another like it": "Noch so eine anlegen",
 	"Make a new one": "Eine neue anlegen",
-	"The collector does not know this admin token. Check it, or create another with “sfumato admin-tokens --new”.": "Der Kollektor kennt dieses Verwaltungs-Token nicht. Prüfen Sie es, oder legen Sie mit „sfumato admin-tokens --new“ ein anderes an.",
-	"This tab stores the admin token until you close it.": "Dieser Tab speichert das Verwaltungs-Token, bis Sie ihn schließen.",
-	"It begins with sfa_. The collector printed one when it first started, unless there was one already. The token of an author (sfu_) works, too. Only this tab stores it.": "Es beginnt mit sfa_. Der Kollektor hat beim ersten Start eines ausgegeben, falls es noch keines gab. Das Token eines Autors (sfu_) gilt auch. Nur dieser Tab speichert es.",
+	"The collector does not know this admin token. Check it, or create another with “sfumato admin-tokens --new”.":
+		"Der Kollektor kennt dieses Verwaltungs-Token nicht. Prüfen Sie es, oder legen Sie mit „sfumato admin-tokens --new“ ein anderes an.",
+	"This tab stores the admin token until you close it.":
+		"Dieser Tab speichert das Verwaltungs-Token, bis Sie ihn schließen.",
+	"It begins with sfa_. The collector printed one when it first started, unless there was one already. The token of an author (sfu_) works, too. Only this tab stores it.":
+		"Es beginnt mit sfa_. Der Kollektor hat beim ersten Start eines ausgegeben, falls es noch keines gab. Das Token eines Autors (sfu_) gilt auch. Nur dieser Tab speichert es.",
 	"Use it": "Benutzen",
 	"Predicted ± against the level: {bound} at ε = {level}": "Vorhergesagtes ± gegen die Stufe: {bound} bei ε = {level}",
 	"level ε": "Stufe ε",
 	"Dashed: every value hidden alike.": "Gestrichelt: jeder Wert gleich verborgen.",
 	"± of a share": "± eines Anteils",
 	"{term} against the number of people, at ε = {level}.": "{term} gegen die Anzahl der Menschen, bei ε = {level}.",
-	"{what} against the {term}, with {count} people. A lower level hides more.": "{what} gegen die {term}, mit {count} Menschen. Eine niedrigere Stufe verbirgt mehr.",
+	"{what} against the {term}, with {count} people. A lower level hides more.":
+		"{what} gegen die {term}, mit {count} Menschen. Eine niedrigere Stufe verbirgt mehr.",
 	level: "Stufe",
-	"{term} would give ± {alike} instead of ± {bound}, or need {number} times as many people.": "{term} ergäbe ± {alike} statt ± {bound}, oder brauchte {number}-mal so viele Menschen.",
+	"{term} would give ± {alike} instead of ± {bound}, or need {number} times as many people.":
+		"{term} ergäbe ± {alike} statt ± {bound}, oder brauchte {number}-mal so viele Menschen.",
 	"Hiding everything alike": "Alles gleich zu verbergen",
 	"With {count} people, no level up to 6 gives ± {bound}.": "Mit {count} Menschen ergibt keine Stufe bis 6 ± {bound}.",
 	"With {count} people, no level up to 6 gives ± {bound}..one": "Mit 1 Menschen ergibt keine Stufe bis 6 ± {bound}.",
-	"With {count} people, the level ε = {level} gives ± {bound} or less.": "Mit {count} Menschen ergibt die Stufe ε = {level} ± {bound} oder weniger.",
-	"With {count} people, the level ε = {level} gives ± {bound} or less..one": "Mit 1 Menschen ergibt die Stufe ε = {level} ± {bound} oder weniger.",
+	"With {count} people, the level ε = {level} gives ± {bound} or less.":
+		"Mit {count} Menschen ergibt die Stufe ε = {level} ± {bound} oder weniger.",
+	"With {count} people, the level ε = {level} gives ± {bound} or less..one":
+		"Mit 1 Menschen ergibt die Stufe ε = {level} ± {bound} oder weniger.",
 	"This rule has no simulated results.": "Für diese Regel gibt es keine simulierten Ergebnisse.",
 	"Simulated results.": "Simulierte Ergebnisse.",
-	"There are no answers yet. These results are drawn at random for the shares that you expect.": "Noch gibt es keine Antworten. Diese Ergebnisse sind zufällig gezogen, für die Anteile, die Sie erwarten.",
+	"There are no answers yet. These results are drawn at random for the shares that you expect.":
+		"Noch gibt es keine Antworten. Diese Ergebnisse sind zufällig gezogen, für die Anteile, die Sie erwarten.",
 	"mean:": "Mittelwert:",
-	"The simulated mean is {mean}, and its interval {low} to {high}.": "Der simulierte Mittelwert ist {mean}, sein Intervall {low} bis {high}.",
+	"The simulated mean is {mean}, and its interval {low} to {high}.":
+		"Der simulierte Mittelwert ist {mean}, sein Intervall {low} bis {high}.",
 	"(too few people to tell it from 0)": "(zu wenige Menschen, um ihn von 0 zu unterscheiden)",
 	"and {count} more values": "und {count} weitere Werte",
 	"and {count} more values.one": "und 1 weiterer Wert",
@@ -553,7 +663,8 @@ export default {
 	"all values are equally frequent": "alle Werte sind gleich häufig",
 	"these:": "diese:",
 	"Shares in %, separated by spaces": "Anteile in %, durch Leerzeichen getrennt",
-	"In the order of the values. The values that you leave out share the rest.": "In der Reihenfolge der Werte. Werte, die Sie weglassen, teilen sich den Rest.",
+	"In the order of the values. The values that you leave out share the rest.":
+		"In der Reihenfolge der Werte. Werte, die Sie weglassen, teilen sich den Rest.",
 	"What you will report, with 95% intervals:": "Was Sie berichten werden, mit 95%-Intervallen:",
 	"Simulate again": "Noch einmal simulieren",
 	"Section, required": "Abschnitt, Pflicht",
@@ -561,13 +672,18 @@ export default {
 	"Optional. Participants see it above this question.": "Optional. Teilnehmende sehen sie über dieser Frage.",
 	"Introduction of the section": "Einleitung des Abschnitts",
 	Required: "Pflichtfrage",
-	"the page offers no “I would rather not answer”; people can still close it": "die Seite bietet kein „Ich möchte lieber nicht antworten“; man kann sie trotzdem schließen",
+	"the page offers no “I would rather not answer”; people can still close it":
+		"die Seite bietet kein „Ich möchte lieber nicht antworten“; man kann sie trotzdem schließen",
 	Consent: "Einwilligung",
-	"Optional. Participants must agree to it before the first question. Nothing is drawn or sent before.": "Optional. Teilnehmende müssen vor der ersten Frage zustimmen. Vorher wird nichts gezogen oder gesendet.",
+	"Optional. Participants must agree to it before the first question. Nothing is drawn or sent before.":
+		"Optional. Teilnehmende müssen vor der ersten Frage zustimmen. Vorher wird nichts gezogen oder gesendet.",
 	"Words at the end": "Worte am Ende",
-	"Optional. Participants see them after the last question.": "Optional. Teilnehmende sehen sie nach der letzten Frage.",
-	"A scale has two whole numbers at its ends, the smaller one first, and at most {most} steps.": "Eine Skala hat zwei ganze Zahlen an ihren Enden, die kleinere zuerst, und höchstens {most} Stufen.",
-	"Enter the least and the greatest number, the smaller one first.": "Geben Sie die kleinste und die größte Zahl ein, die kleinere zuerst.",
+	"Optional. Participants see them after the last question.":
+		"Optional. Teilnehmende sehen sie nach der letzten Frage.",
+	"A scale has two whole numbers at its ends, the smaller one first, and at most {most} steps.":
+		"Eine Skala hat zwei ganze Zahlen an ihren Enden, die kleinere zuerst, und höchstens {most} Stufen.",
+	"Enter the least and the greatest number, the smaller one first.":
+		"Geben Sie die kleinste und die größte Zahl ein, die kleinere zuerst.",
 	"Enter a number of bins from 2 to {most}.": "Geben Sie eine Anzahl von 2 bis {most} Klassen ein.",
 	"Optional.": "Optional.",
 	"Lowest number": "Niedrigste Zahl",
@@ -577,7 +693,8 @@ export default {
 	"Least number": "Kleinste Zahl",
 	"Greatest number": "Größte Zahl",
 	"Bins of equal width": "Klassen gleicher Breite",
-	"Participants enter a number. Their device finds its bin and sends a random reply about the bin. Numbers outside the range count in the nearest bin.": "Teilnehmende geben eine Zahl ein. Ihr Gerät findet die Klasse und sendet eine zufällige Meldung darüber. Zahlen außerhalb des Bereichs zählen in der nächsten Klasse.",
+	"Participants enter a number. Their device finds its bin and sends a random reply about the bin. Numbers outside the range count in the nearest bin.":
+		"Teilnehmende geben eine Zahl ein. Ihr Gerät findet die Klasse und sendet eine zufällige Meldung darüber. Zahlen außerhalb des Bereichs zählen in der nächsten Klasse.",
 	"What do you want to learn?": "Was möchten Sie erfahren?",
 	"The share of each value": "Den Anteil jedes Werts",
 	"as for a list": "wie bei einer Liste",
@@ -585,36 +702,50 @@ export default {
 	"with much less error than from shares": "mit viel weniger Fehler als aus Anteilen",
 	"The share of people up to each value": "Den Anteil der Menschen bis zu jedem Wert",
 	"for medians and other quantiles": "für Mediane und andere Quantile",
-	"This file is larger than 20 MB. Simplify it first.": "Diese Datei ist größer als 20 MB. Vereinfachen Sie sie zuerst.",
+	"This file is larger than 20 MB. Simplify it first.":
+		"Diese Datei ist größer als 20 MB. Vereinfachen Sie sie zuerst.",
 	"Background and districts (GeoJSON)": "Hintergrund und Bezirke (GeoJSON)",
-	"Optional. Your browser reads the file and sends its outlines and names with the survey. No map of other hosts is used.": "Optional. Ihr Browser liest die Datei und sendet ihre Umrisse und Namen mit der Umfrage. Keine Karte anderer Anbieter wird benutzt.",
+	"Optional. Your browser reads the file and sends its outlines and names with the survey. No map of other hosts is used.":
+		"Optional. Ihr Browser liest die Datei und sendet ihre Umrisse und Namen mit der Umfrage. Keine Karte anderer Anbieter wird benutzt.",
 	"{count} shapes": "{count} Formen",
 	"{count} shapes.one": "1 Form",
-	"A cell belongs to the district around its centre. Results have the share of each district.": "Eine Zelle gehört zu dem Bezirk um ihre Mitte. Ergebnisse haben den Anteil jedes Bezirks.",
+	"A cell belongs to the district around its centre. Results have the share of each district.":
+		"Eine Zelle gehört zu dem Bezirk um ihre Mitte. Ergebnisse haben den Anteil jedes Bezirks.",
 	"The district may be revealed, the place within it not": "Der Bezirk darf verraten werden, der Ort darin nicht",
 	"Remove the background": "Hintergrund entfernen",
 	"This file is not GeoJSON: it is not valid JSON.": "Diese Datei ist kein GeoJSON: Sie ist kein gültiges JSON.",
 	"This file is not GeoJSON: it has no features.": "Diese Datei ist kein GeoJSON: Sie hat keine Objekte.",
-	"This file is not GeoJSON: a geometry has no coordinates.": "Diese Datei ist kein GeoJSON: Einer Geometrie fehlen Koordinaten.",
+	"This file is not GeoJSON: a geometry has no coordinates.":
+		"Diese Datei ist kein GeoJSON: Einer Geometrie fehlen Koordinaten.",
 	"This file has no polygons or lines.": "Diese Datei hat keine Flächen oder Linien.",
-	"This file has {number} shapes; a map has at most {most}.": "Diese Datei hat {number} Formen; eine Karte hat höchstens {most}.",
-	"The coordinates of this file are not degrees. Export it in WGS 84 (EPSG:4326).": "Die Koordinaten dieser Datei sind keine Grade. Exportieren Sie sie in WGS 84 (EPSG:4326).",
+	"This file has {number} shapes; a map has at most {most}.":
+		"Diese Datei hat {number} Formen; eine Karte hat höchstens {most}.",
+	"The coordinates of this file are not degrees. Export it in WGS 84 (EPSG:4326).":
+		"Die Koordinaten dieser Datei sind keine Grade. Exportieren Sie sie in WGS 84 (EPSG:4326).",
 	"The shapes of this file have no area.": "Die Formen dieser Datei haben keine Fläche.",
 	"This file has too many lines. Simplify it first.": "Diese Datei hat zu viele Linien. Vereinfachen Sie sie zuerst.",
 	"A map has at most {most} districts.": "Eine Karte hat höchstens {most} Bezirke.",
 	Brush: "Pinsel",
 	"Technical term: epsilon (ε), the privacy level.": "Fachbegriff: Epsilon (ε), die Stufe des Schutzes.",
-	"Technical term: classical local differential privacy, one ε for all pairs of values.": "Fachbegriff: klassische lokale Differential Privacy, ein ε für alle Paare von Werten.",
-	"Technical term: half the width of a 95% confidence interval, 1.96 standard errors.": "Fachbegriff: halbe Breite eines 95%-Konfidenzintervalls, 1,96 Standardfehler.",
-	"Technical term: total variation distance between the estimated and the true shares.": "Fachbegriff: Totalvariationsabstand zwischen geschätzten und wahren Anteilen.",
-	"Technical term: mechanism, a random function from values to reports.": "Fachbegriff: Mechanismus, eine zufällige Funktion von Werten zu Meldungen.",
-	"Technical term: a draw of the counts from their law, for the expected frequencies.": "Fachbegriff: eine Ziehung der Anzahlen aus ihrer Verteilung, für die erwarteten Häufigkeiten.",
+	"Technical term: classical local differential privacy, one ε for all pairs of values.":
+		"Fachbegriff: klassische lokale Differential Privacy, ein ε für alle Paare von Werten.",
+	"Technical term: half the width of a 95% confidence interval, 1.96 standard errors.":
+		"Fachbegriff: halbe Breite eines 95%-Konfidenzintervalls, 1,96 Standardfehler.",
+	"Technical term: total variation distance between the estimated and the true shares.":
+		"Fachbegriff: Totalvariationsabstand zwischen geschätzten und wahren Anteilen.",
+	"Technical term: mechanism, a random function from values to reports.":
+		"Fachbegriff: Mechanismus, eine zufällige Funktion von Werten zu Meldungen.",
+	"Technical term: a draw of the counts from their law, for the expected frequencies.":
+		"Fachbegriff: eine Ziehung der Anzahlen aus ihrer Verteilung, für die erwarteten Häufigkeiten.",
 	"Read more": "Mehr lesen",
-	"Error region: false alarm and missed detection rates of all tests between the two values that are hardest to tell apart": "Fehlerbereich: Raten von Fehlalarm und Verpassen aller Tests zwischen den beiden Werten, die am schwersten zu unterscheiden sind",
+	"Error region: false alarm and missed detection rates of all tests between the two values that are hardest to tell apart":
+		"Fehlerbereich: Raten von Fehlalarm und Verpassen aller Tests zwischen den beiden Werten, die am schwersten zu unterscheiden sind",
 	"false alarms": "Fehlalarme",
 	missed: "verpasst",
-	"Predicted error against the number of people: {bound} at {number}": "Vorhergesagter Fehler gegen die Anzahl der Menschen: {bound} bei {number}",
+	"Predicted error against the number of people: {bound} at {number}":
+		"Vorhergesagter Fehler gegen die Anzahl der Menschen: {bound} bei {number}",
 	"people who answer": "Menschen, die antworten",
 	"Skip to Studio": "Zu Studio springen",
-	"List the possible answers, and choose which of them must be hard to tell apart. The planner compares randomizers by their error and chooses the best. The collector proves that the chosen randomizer obeys your rule.": "Listen Sie die möglichen Antworten auf, und wählen Sie, welche davon schwer zu unterscheiden sein müssen. Der Planer vergleicht Zufallsverfahren nach ihrem Fehler und wählt das beste. Der Kollektor beweist, dass das gewählte Verfahren Ihre Regel einhält.",
+	"List the possible answers, and choose which of them must be hard to tell apart. The planner compares randomizers by their error and chooses the best. The collector proves that the chosen randomizer obeys your rule.":
+		"Listen Sie die möglichen Antworten auf, und wählen Sie, welche davon schwer zu unterscheiden sein müssen. Der Planer vergleicht Zufallsverfahren nach ihrem Fehler und wählt das beste. Der Kollektor beweist, dass das gewählte Verfahren Ihre Regel einhält.",
 }

@@ -4,24 +4,47 @@ import { t } from "./owners.js"
 
 /** @typedef {{ name: string, className: string, mark: string }} Brush */
 
-/** Creates a board. `order` holds the indices of the values in reading order; `columns` is 0 for a list.
+/**
+ * Creates a board. `order` holds the indices of the values in reading order; `columns` is 0 for a list.
  * @param {{ names: string[], order: number[], columns: number, marks: number[], brushes: Brush[], brush: number,
- *   about: string, onpaint: (place: number, brush: number) => void, onbrush: (brush: number) => void, background?: Node | null }} what */
+ *   about: string, onpaint: (place: number, brush: number) => void, onbrush: (brush: number) => void, background?: Node
+ *   | null }} what
+ */
 export function painter({ names, order, columns, marks, brushes, brush, about, onpaint, onbrush, background = null }) {
 	let active = 0
-	const palette = h("div", { class: "brushes", role: "group", "aria-label": t("Brush") },
-		...brushes.map((option, i) => h("button", { type: "button", "aria-pressed": String(i === brush), onclick: () => choose(i) },
-			h("span", { class: `swatch ${option.className}` }), option.name)))
-	const cells = order.map((place, i) => h("button", { type: "button", class: "cell", tabindex: i ? -1 : 0, "data-cell": i }))
-	const board = h("div", { class: columns ? "cells map" : "cells", role: "group", "aria-label": about }, ...cells, background)
+	const palette = h(
+		"div",
+		{ class: "brushes", role: "group", "aria-label": t("Brush") },
+		...brushes.map((option, i) =>
+			h(
+				"button",
+				{ type: "button", "aria-pressed": String(i === brush), onclick: () => choose(i) },
+				h("span", { class: `swatch ${option.className}` }),
+				option.name,
+			),
+		),
+	)
+	const cells = order.map((place, i) =>
+		h("button", { type: "button", class: "cell", tabindex: i ? -1 : 0, "data-cell": i }),
+	)
+	const board = h(
+		"div",
+		{ class: columns ? "cells map" : "cells", role: "group", "aria-label": about },
+		...cells,
+		background,
+	)
 	board.style.setProperty("--columns", String(columns || 1))
 
 	function show(i = 0) {
-		const { name, className, mark } = brushes[marks[order[i]]], cell = cells[i]
+		const { name, className, mark } = brushes[marks[order[i]]],
+			cell = cells[i]
 		cell.className = `cell ${className}`
 		cell.setAttribute("aria-label", `${names[order[i]]}: ${name}`)
 		cell.title = columns ? `${names[order[i]]}: ${name}` : ""
-		cell.replaceChildren(...(columns ? [] : [names[order[i]]]), ...(mark ? [h("span", { class: "mark", "data-mark": mark })] : []))
+		cell.replaceChildren(
+			...(columns ? [] : [names[order[i]]]),
+			...(mark ? [h("span", { class: "mark", "data-mark": mark })] : []),
+		)
 	}
 	function paint(i = 0, mark = brush) {
 		if (marks[order[i]] === mark) return
@@ -42,7 +65,12 @@ export function painter({ names, order, columns, marks, brushes, brush, about, o
 	})
 	/** Returns the cell that an arrow key moves to: by rows on a map, cell by cell in a list. @param {string} key */
 	function next(key) {
-		const step = /** @type {Record<string, number>} */ ({ ArrowLeft: -1, ArrowRight: 1, ArrowUp: -(columns || 1), ArrowDown: columns || 1 })[key]
+		const step = /** @type {Record<string, number>} */ ({
+			ArrowLeft: -1,
+			ArrowRight: 1,
+			ArrowUp: -(columns || 1),
+			ArrowDown: columns || 1,
+		})[key]
 		return step && cells[active + step] ? active + step : active
 	}
 	const cellAt = (/** @type {PointerEvent} */ event) => {

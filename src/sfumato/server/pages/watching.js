@@ -1,7 +1,11 @@
-// Follows the results of the collections of a page: by live streams if there are few of them, else by one request after the other.
+// Follows the results of the collections of a page: by live streams if there are few of them, else by one request after
+// the other.
 import { ApiError, ask, follow } from "./api.js"
 
-/** Maximum live streams of a page. Browsers open six connections to a host over HTTP/1.1, and other requests need some of them. */
+/**
+ * Maximum live streams of a page. Browsers open six connections to a host over HTTP/1.1, and other requests need some
+ * of them.
+ */
 const MOST_STREAMS = 3
 /** Milliseconds between two requests for the same results. */
 const PAUSE = 10000
@@ -9,16 +13,28 @@ const PAUSE = 10000
 const MOST_VALUES = 10000
 const FINAL = ["unauthorized", "not-found", "invalid"]
 
-/** The last request; requests follow each other, so that many questions do not occupy all connections. @type {Promise<void>} */
+/**
+ * The last request; requests follow each other, so that many questions do not occupy all connections.
+ * @type {Promise<void>}
+ */
 let last = Promise.resolve()
 
-/** Follows the estimates of one of `count` collections of the page until it is stopped. @param {number} count @param {string} id @param {number} values @param {{ method: string, level: string }} options
- * @param {(event: any) => void} onEvent @param {(connected: boolean, error?: ApiError) => void} onState @returns {() => void} a function that stops it */
+/**
+ * Follows the estimates of one of `count` collections of the page until it is stopped.
+ * @param {number} count
+ * @param {string} id
+ * @param {number} values
+ * @param {{ method: string, level: string }} options
+ * @param {(event: any) => void} onEvent
+ * @param {(connected: boolean, error?: ApiError) => void} onState
+ * @returns {() => void} a function that stops it
+ */
 export function watch(count, id, values, { method, level }, onEvent, onState) {
 	const query = `method=${method}&level=${level}`
 	if (count <= MOST_STREAMS) return follow(`/v1/collections/${id}/live?${query}`, onEvent, onState)
 	const path = values > MOST_VALUES ? `/v1/collections/${id}` : `/v1/collections/${id}/estimate?${query}`
-	let stopped = false, timer = 0
+	let stopped = false,
+		timer = 0
 	const request = async () => {
 		if (stopped) return
 		try {
