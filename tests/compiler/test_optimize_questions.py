@@ -236,7 +236,7 @@ def test_plan_of_a_question() -> None:
     assert compared.question == sf.Mean().checked(policy.domain)
     assert compared.best.ratio is not None
     assert compared.best.ratio < 1.001
-    assert compared.saving > 1
+    assert compared.saving == 1  # every mechanism for a policy with one level is classical
     assert compared.standard_error(compared.best) == pytest.approx(math.sqrt(compared.error(compared.best)))
     assert "standard error of the mean" in compared.reason
     assert "standard error" in str(compared)
