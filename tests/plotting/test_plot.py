@@ -81,7 +81,7 @@ def test_levels_and_plans() -> None:
     assert image[1].tolist() == [1, 0, 1]
     assert np.isnan(image[0, 1])
     lines = plot_plan(policy).axes[0].lines
-    assert len(lines) == 10  # five classical mechanisms, four for this policy, and the line at one
+    assert len(lines) == 9  # five classical mechanisms, three for this policy, and the line at one
     compared = sf.plan(sf.Uniform(sf.Domain.range(4), 1), 100, question="mean", max_seconds=0)
     axes = plot_plan(compared, [100, 400]).axes[0]
     assert axes.get_ylabel() == "standard error of the answer"
