@@ -19,7 +19,7 @@ from sfumato.compiler.report_length import SHORT, MaxBits, ReportLength
 from sfumato.compiler.requests import Request
 from sfumato.compiler.solvers.deadline import Deadline
 from sfumato.compiler.solvers.goals import Goal
-from sfumato.compiler.solvers.responses import best_response
+from sfumato.compiler.solvers.responses import best_response, merged_columns
 from sfumato.domain import Frequencies
 from sfumato.errors import InvalidInput, LimitExceeded, NoMechanism
 from sfumato.mechanisms import (
@@ -47,12 +47,12 @@ _FEW_VALUES = 1024
 _CLOSE = 1.001
 #: Greatest number of values for which linear programs search for a response, and of outputs of its tables.
 _MOST_SEARCHED, _MOST_OUTPUTS = 16, 64
+#: Greatest number of outputs of a mechanism whose law is read as a table; patterns repeat most of its columns.
+_MOST_READ = 2**12
 #: Number of permanent tables, and of laws of one report, that the search starts from.
 _STARTS = 2
 #: Ratio of the errors of two permanent tables above which the worse one is not tried.
 _FAR = 2.0
-#: Probability below which an output counts as impossible.
-_NEVER = 1e-9
 
 
 def design(
@@ -335,11 +335,12 @@ def _response_options(compared: Plan, lifetime: Policy, waves: int, max_seconds:
 
 
 def _small_matrices(rows: Iterable[Row]) -> Iterator[Floats]:
-    """Yield the laws of mechanisms with few outputs, without outputs that never occur."""
+    """Yield the laws of mechanisms with few outputs, if those with proportional likelihoods count as one."""
     for row in rows:
-        if row.mechanism.outputs <= _MOST_OUTPUTS:
-            matrix = row.mechanism.matrix()
-            yield np.asarray(matrix[:, matrix.max(axis=0) > _NEVER])
+        if row.mechanism.outputs <= _MOST_READ:
+            matrix = merged_columns(row.mechanism.matrix())
+            if matrix.shape[1] <= _MOST_OUTPUTS:
+                yield matrix
 
 
 def _best_option(options: Sequence[_Option], *, prefers_short: bool) -> _Option:

@@ -61,7 +61,7 @@ class Association(FrozenData, Result):
     >>> reports = [0] * 300 + [1] * 200 + [2] * 100 + [3] * 400
     >>> table = sf.cross_table(sf.estimate(mechanism, sf.aggregate(mechanism, reports)))
     >>> print(table.odds_ratio())
-    odds ratio of sex and smokes: 10.3 (95% interval 6.93 to 16.2)
+    odds ratio of sex and smokes: 10.3 (95% interval 6.87 to 16.1)
     >>> print(table.cramers_v())
     Cramér's V of sex and smokes: 0.498 (95% interval 0.427 to 0.571)
     """
@@ -149,7 +149,7 @@ class OddsRatio(Association):
     >>> counts = sf.Aggregate(mechanism.hash, 1000, [300, 200, 100, 400])
     >>> low, high = sf.cross_table(sf.estimate(mechanism, counts)).odds_ratio().interval(0.9)
     >>> round(low, 1), round(high, 1)
-    (7.4, 15.0)
+    (7.3, 14.9)
     """
 
     measure: ClassVar[str] = "odds ratio"

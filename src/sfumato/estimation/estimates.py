@@ -106,7 +106,7 @@ class Estimate(LinearForms, FrozenData, Result):
     hiv      0.00000         0.04286  0.00000  0.10889
     1 of 3 values cannot be distinguished from zero.
     >>> result["flu"]
-    FrequencyEstimate(value=0.2857142857142857, standard_error=0.06546536707079771)
+    FrequencyEstimate(value=0.2857142857142857, standard_error=0.06546536707079773)
     """
 
     method: str

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -103,8 +104,8 @@ def plausibility(mechanism: Mechanism, counts: Aggregate, *, most_cells: int = _
     estimator, bits, by_law = mechanism.estimator, independent_bits_of(mechanism), 1.0
     if bits is not None and has_independent_steps(bits):
         by_law = _total_test(int(observed.sum()), n, len(observed), least_total, greatest_total)
-    elif isinstance(estimator, HistogramEstimator) and len(observed) <= min(n, _MOST_OUTPUTS):  # it needs many reports
-        by_law = _likelihood_test(estimator, observed, n)
+    elif mechanism.report_format.is_histogram and len(observed) <= min(n, _MOST_OUTPUTS):  # it needs many reports
+        by_law = _likelihood_test(cast("HistogramEstimator", estimator), observed, n)
     return Plausibility(n, min(1.0, 2 * min(by_cell, by_law)), cell if by_cell <= by_law else None)
 
 

@@ -21,7 +21,7 @@ from sfumato._core import Floats
 from sfumato.compiler.solvers.deadline import Deadline
 from sfumato.policy import Policy
 
-__all__ = ["best_response"]
+__all__ = ["best_response", "merged_columns"]
 
 #: Maximum number of entries of a response; bounds the time of a linear program.
 LARGEST_RESPONSE = 4000
@@ -73,7 +73,7 @@ def best_response(
             continue
         aligned = _program(permanent, rules, _gradient(target, prior), deadline)
         if aligned is not None:
-            starts.append(_merged(aligned))
+            starts.append(merged_columns(aligned))
     best, least = None, math.inf
     for start in starts:
         response, error = _improved(permanent, rules, prior, start, deadline)
@@ -169,7 +169,7 @@ def _improved(
         least = _error(permanent @ best, prior)
         if least >= error * (1 - _LITTLE):
             break
-        response, error = _merged(best), least
+        response, error = merged_columns(best), least
     return response, error
 
 
@@ -178,7 +178,7 @@ def _blended(response: Floats, following: Floats, share: float) -> Floats:
     return following if share == 1 else np.hstack([(1 - share) * response, share * following])
 
 
-def _merged(response: Floats) -> Floats:
+def merged_columns(response: Floats) -> Floats:
     """Return a response without columns that are proportional to another one; they tell the same."""
     columns: list[Floats] = []
     for column in response.T:

@@ -22,10 +22,7 @@ from sfumato.collecting import Aggregate
 from sfumato.compiler import SEARCH_SECONDS, SEARCHED_VALUES, design, plan
 from sfumato.errors import InvalidInput, SfumatoError
 from sfumato.estimation import check_estimable
-from sfumato.mechanisms import Mechanism, mechanism_from_spec
-from sfumato.mechanisms.memoized.mechanism import MemoizedMechanism
-from sfumato.mechanisms.product.mechanism import ProductMechanism
-from sfumato.mechanisms.sampled_parts.mechanism import SampledParts
+from sfumato.mechanisms import Mechanism, attribute_parts, mechanism_from_spec
 from sfumato.policy import (
     Blocks,
     PairwisePolicy,
@@ -220,13 +217,8 @@ def _guess(mechanism: Mechanism) -> dict[str, float]:
 
 def _odds(mechanism: Mechanism) -> dict[str, Any]:
     """Return these probabilities for the whole answer, and for the attribute that a report reveals most about."""
-    single = mechanism.single if isinstance(mechanism, MemoizedMechanism) else mechanism
-    parts: tuple[Mechanism, ...] = ()
-    if isinstance(single, SampledParts):
-        parts = tuple(single.parts)
-    elif isinstance(single, ProductMechanism):
-        parts = single.factors
-    return {**_guess(mechanism), "part": None if not parts else max(map(_guess, parts), key=_gain)}
+    parts = attribute_parts(mechanism)
+    return {**_guess(mechanism), "part": max(map(_guess, parts), key=_gain) if parts else None}
 
 
 def _gain(odds: dict[str, float]) -> float:
