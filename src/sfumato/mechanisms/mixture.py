@@ -29,6 +29,8 @@ __all__ = ["ONE", "Mixture", "TwoLevelMechanism", "mixing_threshold"]
 
 #: Common denominator of all probabilities.
 ONE = 2**64
+#: Greatest product of values and outputs for which sets from outside are compared with their stated density.
+_MOST_CHECKED = 2**14
 
 
 class TwoLevelMechanism(Mechanism):
@@ -117,6 +119,8 @@ class Mixture(TwoLevelMechanism):
         self.epsilon = Epsilon(epsilon, subject=subject)
         if system.size != len(domain):
             raise InvalidInput(subject, "system", f"have sets of {len(domain)} values", system)
+        if not is_library_class(type(system)):
+            _check_sets(subject, system)
         self.system = system
         if threshold is None:
             threshold = mixing_threshold(self.epsilon, system.density)
@@ -208,6 +212,19 @@ class Mixture(TwoLevelMechanism):
         empty = self.system.empty_outputs()
         return ((self.outputs - empty) * high + empty * low) / len(self.domain)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mixture):
+            return NotImplemented
+        # A spec may lack a parameter of sets from outside; then equal specs are not equal laws.
+        return super().__eq__(other) is True and self._sets == other._sets
+
+    __hash__ = TwoLevelMechanism.__hash__
+
+    @property
+    def _sets(self) -> tuple[int, Fraction]:
+        """Number of sets, and the share that contains a value."""
+        return self.outputs, self.density
+
     # -- the spec --------------------------------------------------------------------------------------------
 
     def parameters(self) -> dict[str, Any]:
@@ -216,6 +233,24 @@ class Mixture(TwoLevelMechanism):
     @classmethod
     def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> Self:
         return cls(domain, **parameters)
+
+
+def _check_sets(subject: str, system: SetSystem) -> None:
+    """Raise InvalidInput unless every value is in the stated share of the sets, if the sets are few enough to list."""
+    density: Any = system.density
+    outputs: Any = system.outputs
+    if not isinstance(density, Fraction) or not 0 < density <= 1:
+        raise InvalidInput(subject, "the density of the sets", "be a Fraction above 0 and at most 1", density)
+    if not isinstance(outputs, int) or outputs < 1:
+        raise InvalidInput(subject, "the outputs of the sets", "be a positive integer", outputs)
+    if system.size * system.outputs > _MOST_CHECKED:
+        return
+    for x in range(system.size):
+        shares = Fraction(sum(bool(system.contains(report, x)) for report in system.reports()), system.outputs)
+        if shares != system.density:
+            must = f"be the share of the sets that contain each value, {shares} for value number {x}"
+            hint = "Compare contains(report, x) with the numbers of the reports, which are 0 to outputs - 1."
+            raise InvalidInput(subject, "the density of the sets", must, system.density, hint=hint)
 
 
 def mixing_threshold(epsilon: Epsilon, density: Fraction) -> int:
