@@ -101,6 +101,8 @@ class MixtureEstimator(Estimator):
         self.revealed_score = float(rest * (pair_density - share) / gap)
         self._block_of = system.block_of()
         sizes = np.bincount(self._block_of, minlength=system.blocks)
+        self._sizes = sizes[sizes > 0]
+        self._starts = np.cumsum(self._sizes) - self._sizes
         moments = {
             int(size): mixture_moments(
                 Fraction(self.size, system.blocks), share, pair_density, gamma, rest, in_block=int(size)
@@ -116,7 +118,7 @@ class MixtureEstimator(Estimator):
         """Return for each value the sum of the numbers of the values in its block."""
         if self.system.blocks == 1:
             return float(numbers.sum())
-        return np.asarray(np.bincount(self._block_of, numbers, self.system.blocks)[self._block_of])
+        return np.repeat(np.add.reduceat(numbers, self._starts), self._sizes)
 
     def rates(self, p: Floats, total: float) -> Floats:
         """Return for each value the probability of a set that contains it."""
@@ -243,8 +245,8 @@ class ListedMixtureEstimator(MixtureEstimator, HistogramEstimator):
         self._of_set = float(mechanism.gamma / (mechanism.density * mechanism.outputs))
 
     def law(self, p: Floats, total: float) -> Floats:
-        law: Floats = np.maximum(self.system.spread(p), 0.0)
-        law *= self._of_set
+        law: Floats = self.system.spread(p) * self._of_set
+        np.maximum(law, 0.0, out=law)  # a transform may round to less than zero
         law += self._rest * total / self._outputs
         return law
 
@@ -265,9 +267,10 @@ class ListedMixtureEstimator(MixtureEstimator, HistogramEstimator):
         return np.asarray(counts.reshape(self.system.blocks, -1).sum(axis=1)[self._block_of])
 
     def output_scores(self, weights: Floats) -> Floats:
-        blocks = np.bincount(self._block_of, weights, self.system.blocks)
-        in_block = np.repeat(blocks, self._outputs // self.system.blocks)
-        return np.asarray((self.system.spread(weights) - self.other * in_block) / self.gap)
+        blocks = np.zeros((self.system.blocks, 1))
+        blocks[: len(self._starts), 0] = np.add.reduceat(weights, self._starts)
+        scores = self.system.spread(weights / self.gap).reshape(self.system.blocks, -1)
+        return np.asarray(scores - self.other / self.gap * blocks).ravel()
 
     def adjoint(self, weights: Floats) -> Floats:
         return np.asarray(self._of_set * self.system.gather(weights) + self._rest * weights.mean())

@@ -357,7 +357,7 @@ class SetSystem(ABC):
     # -- values together -------------------------------------------------------------------------------------
 
     def block_of(self) -> Integers:
-        """Return the number of each value's block; the outputs of a block follow one another.
+        """Return the number of each value's block; the values and the outputs of a block follow one another.
 
         Returns
         -------

@@ -97,7 +97,8 @@ class HadamardRows(SetSystem):
         return np.asarray(_halved(_transform(rows)).ravel())
 
     def gather(self, outputs: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        rows = _transform(outputs.reshape(self.blocks, self.block_size))
+        # Doubles add counts below 2^53 exactly.
+        rows = _transform(outputs.astype(np.float64, copy=False).reshape(self.blocks, self.block_size))
         rows[:, 1:] += rows[:, :1]
         return np.asarray(_halved(rows)[:, 1:].reshape(-1)[: self.size])
 
@@ -142,8 +143,12 @@ class HadamardRows(SetSystem):
 
 
 def _halved(sums: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return half of even integers, or of floats."""
-    return sums * 0.5 if sums.dtype.kind == "f" else sums // 2
+    """Halve even integers, or floats, in place."""
+    if sums.dtype.kind == "f":
+        sums *= 0.5
+    else:
+        sums //= 2
+    return sums
 
 
 def _transform(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
