@@ -226,7 +226,7 @@ def test_the_rules_of_the_tests_are_those_that_studio_offers() -> None:
     assert {kind for kind, _ in rules} == set(re.findall(r'"([\w-]+)"', kinds[1]))
     assert {keep for _, keep in rules} == set(re.findall(r'"([\w-]+)"', keeps[1]))
     script = (PAGES / "studio-numbers.js").read_text(encoding="utf-8")
-    learned = re.search(r'"learn", t\("[^"]*"\), \[(.*?)\n\t\]', script, flags=re.DOTALL)
+    learned = re.search(r'"learn",\s*t\("[^"]*"\),\s*\[(.*?)\n\t+\]', script, flags=re.DOTALL)
     assert learned is not None
     assert set(re.findall(r'\["(\w+)",', learned[1])) == {str(one or "shares") for one in QUESTIONS["scale"]}
 

@@ -198,10 +198,10 @@ def test_every_message_for_owners_is_in_every_catalogue() -> None:
     used = set()
     for name in TRANSLATED:
         source = (FOLDER / name).read_text(encoding="utf-8")
-        assert not re.search(r'[^\w.]t\((?!"|\(?document|\(element)', source), (
+        assert not re.search(r'[^\w.]t\((?!\s*(?:"|\(?document|\(element))', source), (
             f"{name}: a message without a literal key"
         )
-        used |= {json.loads(one) for one in re.findall(r'\bt\(("(?:[^"\\]|\\.)*")', source)}
+        used |= {json.loads(one) for one in re.findall(r'\bt\(\s*("(?:[^"\\]|\\.)*")', source)}
     for page in ("surveys.html", "results.html", "embed.html", "studio.html"):
         source = (FOLDER / page).read_text(encoding="utf-8")
         used |= {one.strip() for one in re.findall(r"<[^>]* data-t>([^<]*)<", source)}
