@@ -104,8 +104,11 @@ def factors(mechanism: Mechanism) -> list[int] | None:
     return [p["kinds"][kind]["size"] for kind in p["kind"]] if mechanism.spec["mechanism"] == "product" else None
 
 
-def compare(mechanisms: list[Mechanism], module: str) -> int:
-    """Compare the names and the odds of these mechanisms with their exact laws; return how many the module knows."""
+def compare(mechanisms: list[Mechanism], module: str, stated: tuple[str, ...] = ()) -> int:
+    """Compare the names and the odds of these mechanisms with their exact laws; return how many the module knows.
+
+    The module must know the odds of another value for the families in ``stated``.
+    """
     small = [mechanism for mechanism in mechanisms if mechanism.outputs <= MOST_REPORTS]
     reports = [list(mechanism.reports()) for mechanism in small]
     cases = [
@@ -137,6 +140,7 @@ def compare(mechanisms: list[Mechanism], module: str) -> int:
                 exact = sum((column[x] for column, is_held in zip(columns, held, strict=True) if is_held), Fraction())
                 assert exact == own * share, (mechanism.spec["mechanism"], x, float(exact), float(own * share))
                 assert sum((c[x] for c, is_about in zip(columns, about, strict=True) if is_about), Fraction()) == share
+            assert mechanism.spec["mechanism"] not in stated or part.get("other")
             if part.get("other") and size > 1 and not part["axes"] and not part["groups"]:
                 for x in range(size):
                     odds = [
@@ -254,6 +258,19 @@ def test_the_odds_of_every_survey_of_studio_are_shown_and_exact(replies: str, ep
     assert sum(one.keeps_answers for one in mechanisms.values()) >= 10
     assert max(one.outputs for one in mechanisms.values()) <= MOST_REPORTS
     assert compare(list(mechanisms.values()), replies) == len(mechanisms)
+
+
+@pytest.mark.parametrize(("epsilon", "across"), [("0.1", "0.2"), ("1", "3"), ("ln 3", "2"), ("2", "6")])
+def test_the_odds_of_another_value_are_exact_for_blocks_at_two_levels(replies: str, epsilon: str, across: str) -> None:
+    """For sets in low blocks or none, blocks of several sizes, and values that are not in the order of their blocks."""
+    make = sf.mechanisms.NestedCyclic
+    mechanisms: list[Mechanism] = [
+        make(sf.Domain.range(6), "aaabbb", epsilon, across, high=1, sizes=[1, 1], patterns=4, seed=3),
+        make(sf.Domain.range(6), "abcabc", epsilon, across, high=2, sizes=[1, 0], patterns=3, seed=1),
+        make(sf.Domain.range(5), "aaabb", epsilon, across, high=1, sizes=[2, 1], patterns=3, seed=1),
+        make(sf.Domain.range(12), "abcabcabcabc", epsilon, across, max_bits=7),
+    ]
+    assert compare(mechanisms, replies, stated=("nested-cyclic",)) == len(mechanisms)
 
 
 @pytest.mark.slow

@@ -99,15 +99,19 @@ def test_studio_adds_up_permanent_answers(people: People, collector: Served) -> 
     assert f"at most {math.ceil(1000 / (1 + 9 * math.exp(-4))) / 10}%" in page.inner_text("#lifetime")
 
 
-@pytest.mark.parametrize("kind", ["uniform", "blocks", "high-low"])
+@pytest.mark.parametrize("kind", ["uniform", "blocks", "across", "high-low"])
 def test_the_odds_of_a_map_have_a_baseline(people: People, collector: Served, kind: str) -> None:
     """A cell that is lit 43 times in 100 says nothing without how often it is lit for another answer."""
     grid = {"grid": {"latitude": [0, 1], "longitude": [0, 1], "rows": 4, "columns": 6}}
+    groups = {"kind": "blocks", "blocks": [x // 12 for x in range(24)]}
     rules: dict[str, dict[str, Any]] = {
-        "blocks": {"blocks": [x // 12 for x in range(24)]},
-        "high-low": {"sensitive": [[0, 0], [0, 1], [2, 2]]},
+        "uniform": {"kind": kind},
+        "blocks": groups,
+        "across": {**groups, "across": "2"},
+        "high-low": {"kind": kind, "sensitive": [[0, 0], [0, 1], [2, 2]]},
     }
-    name = opened(collector, f"Where, {kind}?", grid, {"kind": kind, "epsilon": "1", **rules.get(kind, {})})
+    mechanism = "nested-cyclic" if kind == "across" else None
+    name = opened(collector, f"Where, {kind}?", grid, {"epsilon": "1", **rules[kind]}, mechanism=mechanism)
     page = people()
     page.goto(f"{collector.url}/c/{name}")
     page.wait_for_selector("#often li")

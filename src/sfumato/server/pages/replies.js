@@ -17,7 +17,7 @@ import { leastKeys, noiseOf, readDesign } from "./sfumato.js"
 /** @typedef {{ parts: NamedPart[], read: (report: bigint) => [number, bigint][] }} ReplyReader */
 
 /** Maximum pairs that are compared to state how often a reply names a value that is not the answer. */
-const MOST_PAIRS = 2 ** 22
+const MOST_PAIRS = 2 ** 25
 const ONE = 1n << 64n,
 	TOTAL = 1n << 62n
 
@@ -266,7 +266,9 @@ function table({ weights }, k) {
  * @param {any} p
  * @param {number} most values of a block
  * @param {number} blocks
- * @returns {{ isTop: (low: number, inside: boolean) => boolean, own: Fraction }}
+ * @returns {{ classes: { low: number, inside: boolean, level: Fraction }[], isTop: (low: number, inside: boolean) =>
+ *   boolean, named: number, own: Fraction }} `level` is the probability of one report of a pattern, `named` the number of
+ *   positions that a report names
  */
 function nested({ thresholds, sizes, high }, most, blocks) {
 	const keep = thresholds.map(BigInt)
@@ -283,19 +285,21 @@ function nested({ thresholds, sizes, high }, most, blocks) {
 							: [0n, 1n]
 						: [(ONE - forced) * BigInt(most - sizes[low]), ONE * BigInt(most)]
 				)
-				// The likelihood of one report, relative to that of the uniform law: the probability of the class per status
-				// and per set.
+				// The probability of the class per status and per set, as reports of one pattern.
 				const room = inside ? size : BigInt(most - sizes[low])
-				const level = times(times([status, BigInt(low ? blocks - high : high)], odds), [1n, room || 1n])
-				return { low, inside, level, odds: times([status, ONE], odds), empty: !room }
+				const ofStatus = low ? blocks - high : high,
+					level = times(times([status, ONE * BigInt(ofStatus)], odds), [1n, room || 1n])
+				return { low, inside, level, odds: times([status, ONE], odds), positions: ofStatus * Number(room) }
 			}),
 		)
-		.filter(({ empty }) => !empty)
+		.filter(({ positions }) => positions)
 	const top = classes.reduce((a, b) => (less(a.level, b.level) ? b : a)),
 		tied = classes.filter(({ level }) => !less(level, top.level))
 	return {
+		classes,
 		isTop: (low, inside) =>
 			tied.length < classes.length && tied.some((one) => one.low === low && one.inside === inside),
+		named: tied.reduce((sum, { positions }) => sum + positions, 0),
 		own: plus(tied.map(({ odds }) => odds)),
 	}
 }
@@ -396,25 +400,73 @@ const MECHANISMS = {
 			seen = /** @type {number[]} */ ([]),
 			places = p.blocks.map((/** @type {number} */ j) => (seen[j] = (seen[j] ?? 0) + 1) - 1),
 			size = Math.max(...seen)
-		const { isTop, own } = nested(p, size, count),
+		const { classes, isTop, named, own } = nested(p, size, count),
 			seed = BigInt(p.seed)
+		const blocksOf = (pattern = 0) => {
+			const raised = leastKeys(seed, pattern * count, count, p.high)
+			return range(count).map((j) => {
+				const low = +!raised.includes(j)
+				return {
+					low,
+					set: new Set(leastKeys(seed, p.patterns * count + (pattern * count + j) * size, size, p.sizes[low])),
+				}
+			})
+		}
+		/**
+		 * Numbers of reports by the difference of two values, of which the second is named, and by the class of the first.
+		 * @type {Uint32Array | undefined}
+		 */
+		let counts
+		const countReports = () => {
+			const all = new Uint32Array(count * size * classes.length)
+			for (let pattern = 0; pattern < p.patterns; pattern++) {
+				const cells = blocksOf(pattern).map(({ low, set }) =>
+					range(size).map((place) => classes.findIndex((one) => one.low === low && one.inside === set.has(place))),
+				)
+				const lit = cells.map((block) =>
+					range(size).filter((place) => isTop(classes[block[place]].low, classes[block[place]].inside)),
+				)
+				for (let from = 0; from < count; from++)
+					for (let to = 0; to < count; to++) {
+						const row = ((to - from + count) % count) * size
+						for (const place of lit[to])
+							for (let start = 0; start < size; start++) {
+								const difference = row + place - start + (place < start ? size : 0)
+								all[difference * classes.length + cells[from][start]]++
+							}
+					}
+			}
+			return all
+		}
+		/** @returns {[Fraction, Fraction]} */
+		const other = (x = 0) => {
+			const known = (counts ??= countReports())
+			const kinds = new Map(
+				range(k)
+					.filter((y) => y !== x)
+					.map((y) => {
+						const difference =
+								((p.blocks[y] - p.blocks[x] + count) % count) * size + ((places[y] - places[x] + size) % size),
+							row = known.slice(difference * classes.length, (difference + 1) * classes.length)
+						return [row.join(), row]
+					}),
+			)
+			return extremes(
+				Array.from(kinds.values(), (row) =>
+					plus(classes.map(({ level }, i) => times(level, [BigInt(row[i]), BigInt(p.patterns)]))),
+				),
+			)
+		}
 		return {
 			size: k,
 			outputs: BigInt(p.patterns * count * size),
 			one: false,
 			own: () => own,
+			...(p.patterns * count * size * named <= MOST_PAIRS && { other }),
 			names: (report) => {
 				const y = Number(report),
-					pattern = Math.floor(y / (count * size)),
 					shift = Math.floor(y / size) % count,
-					raised = leastKeys(seed, pattern * count, count, p.high)
-				const sets = range(count).map((j) => {
-					const low = +!raised.includes(j)
-					return {
-						low,
-						set: new Set(leastKeys(seed, p.patterns * count + (pattern * count + j) * size, size, p.sizes[low])),
-					}
-				})
+					sets = blocksOf(Math.floor(y / (count * size)))
 				return range(k).filter((x) => {
 					const { low, set } = sets[(p.blocks[x] - shift + count) % count]
 					return isTop(low, set.has((places[x] - (y % size) + size) % size))
