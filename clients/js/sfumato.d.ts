@@ -124,7 +124,7 @@ export interface Disclosure {
   guess: number
   /** Probability that a guess without the reply is correct. */
   chance: number
-  /** The same for the attribute that a reply reveals most about, if replies are about attributes, such as the options of a multiple choice. */
+  /** The same for the attribute that a reply reveals most about, such as an option of a multiple choice, if it is known. */
   part?: { guess: number; chance: number }
   /** Whether the mechanism is shown to obey the policy; false if the module cannot decide it. */
   proved: boolean
@@ -280,6 +280,8 @@ export interface Law {
   against?(prior: number[]): number[]
   /** Return the likelihoods of all values, one list per report. */
   columns?(): number[][]
+  /** Return the sums of the largest likelihoods of the values of each attribute, if the values of the others are equally likely. */
+  attributes?(sizes: number[]): Fraction[]
   /** Independent reports about some attributes each, of which all are sent, or one. */
   components?: Component[]
   /** Return the level of all components from their levels: the sum if all are sent, the greatest if one is. */

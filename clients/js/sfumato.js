@@ -12,6 +12,8 @@ const TOLERANCE = 1e-9
 const MANY_COLUMNS = 4096
 /** Maximum entries of a law, other than that of a table, that are compared one by one. */
 const MANY_ENTRIES = 2 ** 14
+/** Maximum weights of a table that are added up per attribute. */
+const MANY_WEIGHTS = 2 ** 16
 /** Maximum outputs of a cyclic design, and steps to weigh its sets; both bound the time to open a collection. */
 const MANY_OUTPUTS = 2 ** 22,
 	MANY_STEPS = 2 ** 28
@@ -599,6 +601,8 @@ const PARTS = {
 			"",
 			1,
 		)
+		// Of an attribute, it is randomized response, too.
+		mechanism.law.attributes = (sizes) => sizes.map((size) => mixture(keep, [1n, BigInt(size)], singles).greatest)
 		if (k <= MANY_COLUMNS)
 			mechanism.law.columns = withColumns(k, k, (x, y) => (x === y ? levels.high : levels.low)).columns
 		return mechanism
@@ -768,6 +772,24 @@ function drawn(weights, draws) {
 	return draws.bernoulli(stay[bin], capacity) ? bin : alias[bin]
 }
 
+/**
+ * The greatest likelihoods of each attribute, whose values are averages of rows, summed over the outputs.
+ * @param {bigint[][]} rows over 2^62
+ * @param {number[]} sizes
+ */
+const attributesOf = (rows, sizes) =>
+	sizes.map((size, axis) => {
+		const sums = indices(rows[0].length).map(() => Array(size).fill(0n))
+		rows.forEach((row, x) => {
+			const value = digitsOf(sizes, x)[axis]
+			row.forEach((weight, y) => (sums[y][value] += weight))
+		})
+		return /** @type {Fraction} */ ([
+			sums.reduce((all, values) => all + largest(values), 0n),
+			TOTAL * BigInt(rows.length / size),
+		])
+	})
+
 /** Draws from a row of weights over 2^62. @type {Maker<Factor>} */
 function table(p, k) {
 	number(p.total_bits, 62, 62)
@@ -775,8 +797,10 @@ function table(p, k) {
 	const rows = each(p.weights, (row) => each(row, (weight) => integer(weight, TOTAL), outputs), k)
 	const wrong = rows.find((row) => row.reduce((sum, weight) => sum + weight) !== TOTAL)
 	if (wrong) refuse("weights", "sum to 2^62", `${wrong}`)
+	const law = lawOfTable(rows)
+	if (k * outputs <= MANY_WEIGHTS) law.attributes = (sizes) => attributesOf(rows, sizes)
 	return Object.assign(
-		withLaw(lawOfTable(rows), (x, draws) => BigInt(drawn(rows[x], draws))),
+		withLaw(law, (x, draws) => BigInt(drawn(rows[x], draws))),
 		{ outputs: BigInt(outputs) },
 	)
 }
@@ -1869,6 +1893,24 @@ function oddsOf([n, d], size = 0) {
 	return { guess: n === all ? 1 : Math.min(Number((n << 80n) / all) / 2 ** 80, 1 - 2 ** -53), chance: 1 / size }
 }
 
+/**
+ * The odds of the attributes that reports are about; of several at once together, unless all have two values.
+ * @param {Law} law
+ * @param {number[]} sizes
+ * @returns {{ guess: number, chance: number }[]}
+ */
+function oddsOfParts({ components, attributes }, sizes) {
+	if (components)
+		return components.flatMap(({ axes, size, law }) => {
+			const inner = oddsOfParts(
+				law,
+				axes.map((axis) => sizes[axis]),
+			)
+			return inner.length ? inner : [oddsOf(law.greatest, size)]
+		})
+	return sizes.every((size) => size === 2) ? (attributes?.(sizes) ?? []).map((greatest) => oddsOf(greatest, 2)) : []
+}
+
 /** The share of the way from a guess without a report to certainty. @param {{ guess: number, chance: number }} odds */
 const closes = ({ guess, chance }) => (chance === 1 ? 0 : (guess - chance) / (1 - chance))
 
@@ -1876,16 +1918,18 @@ const closes = ({ guess, chance }) => (chance === 1 ? 0 : (guess - chance) / (1 
  * @param {Mechanism} mechanism @param {any} document of the policy @returns {Disclosure} */
 export function disclose(mechanism, document) {
 	const {
-			domain: { size },
+			domain: { size, sizes = [] },
 			law,
 			memory,
 		} = mechanism,
-		parts = law.components?.map((part) => oddsOf(part.law.greatest, part.size))
+		parts = oddsOfParts(law, law.components || document.domain.product ? sizes : [])
 	const lifetime =
 		memory && disclose({ ...mechanism, law: memory.law, memory: undefined }, { ...document, policy: memory.lifetime })
 	return {
 		...oddsOf(law.greatest, size),
-		part: parts?.reduce((sharpest, part) => (closes(part) > closes(sharpest) ? part : sharpest)),
+		part: parts.length
+			? parts.reduce((sharpest, part) => (closes(part) > closes(sharpest) ? part : sharpest))
+			: undefined,
 		proved: obeys(mechanism, document) && lifetime?.proved !== false,
 		lifetime,
 		levels(groupOf = () => 0, same = true) {

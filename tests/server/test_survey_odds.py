@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
+from fractions import Fraction
 from typing import Any
 
 import pytest
 
 import sfumato as sf
+from sfumato.mechanisms.base import Mechanism
 from support.browsing import DESKTOP, People, enter_studio, opened, planned, read
 from support.collectors import Served
 
@@ -46,6 +49,67 @@ def test_a_reply_that_shows_an_option_is_an_alarm(people: People, collector: Ser
     page.goto(f"{collector.url}/c/{marks(collector, '6/5')}")
     page.wait_for_selector(".part-odds")
     assert f"{math.exp(1.2) / (1 + math.exp(1.2)):.1%}" in page.inner_text(".part-odds.alarm")
+
+
+def guess_of_a_mark(mechanism: Mechanism) -> Fraction:
+    """The best guess of one of several marks from a report, by the law; all combinations are equally likely."""
+    size = len(mechanism.domain)
+    columns = [[mechanism.probability(report, x) for x in range(size)] for report in mechanism.reports()]
+    best = (
+        sum(
+            (max(sum(c[x] for x in range(size) if x >> bit & 1 == mark) for mark in (0, 1)) for c in columns),
+            Fraction(),
+        )
+        for bit in range(size.bit_length() - 1)
+    )
+    return max(best) * Fraction(1, size)
+
+
+def uneven(domain: sf.Domain) -> Mechanism:
+    """A table whose reports reveal more about some marks than about others."""
+    odds = (0.7, 0.9, 0.8)
+    values = list(itertools.product((0, 1), repeat=3))
+    rows = [
+        [math.prod(p if a == b else 1 - p for p, a, b in zip(odds, value, report, strict=True)) for report in values]
+        for value in values
+    ]
+    return sf.mechanisms.TableMechanism.from_matrix(domain, rows)
+
+
+@pytest.mark.parametrize("kind", ["table", "randomized-response", "pairs"])
+def test_the_odds_of_an_option_follow_from_the_law(people: People, collector: Served, kind: str) -> None:
+    """Also if a reply is about all options at once, or about two of them: in the plan and in the browser."""
+    options = [sf.Domain.product(**{key: ["no", "yes"] for key in names}) for names in ("abc", "ab")]
+    response = sf.mechanisms.RandomizedResponse
+    mechanism: Mechanism
+    if kind == "pairs":
+        parts = {("a", "b"): response(sf.Domain.range(4), 3), "c": response(sf.Domain.range(2), 1)}
+        mechanism, law = sf.mechanisms.SampledParts(options[0], parts), guess_of_a_mark(response(options[1], 3))
+    else:
+        mechanism = uneven(options[0]) if kind == "table" else response(options[0], 3)
+        law = guess_of_a_mark(mechanism)
+    policy = sf.Uniform(options[0], 5).to_dict()
+    body = {"title": kind, "policy": policy, "n": 1000, "mechanism": mechanism.spec, "question": "marginals:1"}
+    created = collector.as_admin("POST", "/v1/collections", {**body, "submission": "open"}).json
+    assert created["part"] == pytest.approx({"guess": float(law), "chance": 0.5}, rel=1e-15)
+    page = people()
+    page.goto(f"{collector.url}/c/{created['collection']['id']}")
+    page.wait_for_selector(f".part-odds:has-text('{float(law):.1%} (without the reply: 50.0%)')")
+
+
+def test_studio_warns_if_a_reply_reveals_an_option(people: People, collector: Served) -> None:
+    """The guess of all marks at once is no reason for a warning, that of one option is."""
+    page = people(DESKTOP)
+    enter_studio(page, collector)
+    page.fill("#title", "Which of these?")
+    page.get_by_label("Any of a list").check()
+    page.fill("#values", "flu\ncold\nhiv\nasthma\nallergy")
+    page.locator("#epsilon").fill("2")
+    planned(page, 60)
+    warning = ".alarm:has-text('a part of the answer, such as an option')"
+    page.wait_for_selector(f"#warning {warning}")
+    page.click("button:has-text('Open the survey')")
+    page.wait_for_selector(f"#done {warning}")
 
 
 def test_the_planner_states_the_odds_of_a_part(collector: Served) -> None:

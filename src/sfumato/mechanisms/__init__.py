@@ -59,7 +59,7 @@ if not TYPE_CHECKING:  # type checkers re-export the names of a starred import o
 
 
 # Used by the other packages of Sfumato; not part of the public interface.
-from sfumato.mechanisms.attributes import attribute_parts as attribute_parts
+from sfumato.mechanisms.attributes import attribute_guesses as attribute_guesses
 from sfumato.mechanisms.base import LARGEST_MATRIX as LARGEST_MATRIX, surrogate_of as surrogate_of
 from sfumato.mechanisms.candidates import LARGEST_TABLE as LARGEST_TABLE
 from sfumato.mechanisms.channel import Channel as Channel

@@ -263,7 +263,7 @@ PartOdds = Annotated[
     Odds | None,
     Meta(
         description="The same probabilities for the attribute that a report reveals most about, such as an option of a "
-        "multiple choice; null if reports are not about attributes."
+        "multiple choice; null if there is none or it is unknown."
     ),
 ]
 

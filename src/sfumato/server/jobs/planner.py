@@ -22,7 +22,7 @@ from sfumato.collecting import Aggregate
 from sfumato.compiler import SEARCH_SECONDS, SEARCHED_VALUES, design, plan
 from sfumato.errors import InvalidInput, SfumatoError
 from sfumato.estimation import check_estimable
-from sfumato.mechanisms import Mechanism, attribute_parts, mechanism_from_spec
+from sfumato.mechanisms import Mechanism, attribute_guesses, mechanism_from_spec
 from sfumato.policy import (
     Blocks,
     PairwisePolicy,
@@ -208,17 +208,16 @@ def _blocks(policy: Blocks) -> list[list[object]]:
     return list(blocks.values())
 
 
-def _guess(mechanism: Mechanism) -> dict[str, float]:
+def _guess(exact: Fraction, values: int) -> dict[str, float]:
     """Return the probability of a correct guess with and without a report; below 1 unless it is exactly 1."""
-    exact = mechanism.guess_probability()
-    guess = 1.0 if exact == 1 else min(float(exact), math.nextafter(1.0, 0.0))
-    return {"guess": guess, "chance": 1 / len(mechanism.domain)}
+    return {"guess": 1.0 if exact == 1 else min(float(exact), math.nextafter(1.0, 0.0)), "chance": 1 / values}
 
 
 def _odds(mechanism: Mechanism) -> dict[str, Any]:
     """Return these probabilities for the whole answer, and for the attribute that a report reveals most about."""
-    parts = attribute_parts(mechanism)
-    return {**_guess(mechanism), "part": max(map(_guess, parts), key=_gain) if parts else None}
+    parts = [_guess(*one) for one in attribute_guesses(mechanism)]
+    whole = _guess(mechanism.guess_probability(), len(mechanism.domain))
+    return {**whole, "part": max(parts, key=_gain) if parts else None}
 
 
 def _gain(odds: dict[str, float]) -> float:

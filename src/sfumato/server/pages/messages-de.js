@@ -93,6 +93,8 @@ export default {
 		"Wenn alle Antworten gleich wahrscheinlich sind, errät eine fremde Person die Antwort aus der Meldung allein mit der Wahrscheinlichkeit {bound} (ohne die Meldung: {chance}).",
 	"guess-part":
 		"Für einen einzelnen Teil Ihrer Antwort, um den es in der Meldung geht, etwa eine Option, gelingt das mit einer Wahrscheinlichkeit von bis zu {bound} (ohne die Meldung: {chance}).",
+	"guess-participant-part":
+		"Für einen einzelnen Teil der Antwort, etwa eine Option, gelingt das mit einer Wahrscheinlichkeit von bis zu {bound} (ohne die Meldung: {chance}).",
 	"times-always": "immer",
 	"times-never": "nie",
 	"times-more": "mehr als 99-mal unter 100",

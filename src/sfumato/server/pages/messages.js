@@ -95,6 +95,8 @@ export const ENGLISH = {
 		"If all answers are equally likely, a stranger’s best guess of a participant’s answer from the reply alone is correct with probability {bound} (without the reply: {chance}).",
 	"guess-part":
 		"For a single part of your answer that the reply is about, such as one option, this guess is correct with probability up to {bound} (without the reply: {chance}).",
+	"guess-participant-part":
+		"For a single part of the answer, such as one option, this guess is correct with probability up to {bound} (without the reply: {chance}).",
 	// Odds in words.
 	"times-always": "always",
 	"times-never": "never",

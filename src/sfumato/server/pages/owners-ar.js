@@ -542,6 +542,8 @@ export default {
 	"Warning: a reply is likely to reveal the answer.": "تحذير: من المرجح أن يكشف الرد الإجابة.",
 	"Warning: a reply almost always reveals the answer.": "تحذير: يكشف الرد الإجابة في الغالب الأعم.",
 	"Warning: a reply is the answer. Nothing is hidden.": "تحذير: الرد هو الإجابة. لا شيء مخفي.",
+	"Warning: a reply is likely to reveal a part of the answer, such as an option.":
+		"تحذير: من المرجح أن يكشف الرد جزءًا من الإجابة، مثل أحد الخيارات.",
 	"Participants see this before they answer.": "يرى المشاركون هذا قبل أن يجيبوا.",
 	"Enter the admin token above to see the expected error.": "أدخل رمز المدير أعلاه لرؤية الخطأ المتوقع.",
 	"Planning …": "جارٍ التخطيط …",

@@ -561,6 +561,8 @@ export default {
 	"Warning: a reply is likely to reveal the answer.": "Warnung: Eine Meldung verrät die Antwort wahrscheinlich.",
 	"Warning: a reply almost always reveals the answer.": "Warnung: Eine Meldung verrät die Antwort fast immer.",
 	"Warning: a reply is the answer. Nothing is hidden.": "Warnung: Eine Meldung ist die Antwort. Nichts ist verborgen.",
+	"Warning: a reply is likely to reveal a part of the answer, such as an option.":
+		"Warnung: Eine Meldung verrät einen Teil der Antwort wahrscheinlich, etwa eine Option.",
 	"Participants see this before they answer.": "Teilnehmende sehen das, bevor sie antworten.",
 	"Enter the admin token above to see the expected error.":
 		"Geben Sie oben das Verwaltungs-Token ein, um den erwarteten Fehler zu sehen.",

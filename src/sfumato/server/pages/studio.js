@@ -1214,22 +1214,26 @@ const EXPOSED = {
 	likely: t("Warning: a reply is likely to reveal the answer."),
 	nearly: t("Warning: a reply almost always reveals the answer."),
 	always: t("Warning: a reply is the answer. Nothing is hidden."),
+	part: t("Warning: a reply is likely to reveal a part of the answer, such as an option."),
 }
 
 /**
- * Returns a warning if replies are likely to reveal answers.
- * @param {{ guess: number, chance: number }} odds
+ * Returns a warning if replies are likely to reveal answers, or a part of them, such as one option.
+ * @param {{ guess: number, chance: number, part?: { guess: number, chance: number } | null }} odds
  * @returns {HTMLElement | null}
  */
 function alarm(odds) {
-	const exposed = exposure(odds)
-	if (!exposed) return null
+	const exposed = exposure(odds),
+		part = odds.part && exposure(odds.part) ? guessInWords(odds.part, "guess-participant-part") : null
+	if (!exposed && !part) return null
 	const [start, bound, rest] = guessInWords(odds, "guess-participant")
 	return h(
 		"div",
 		{ class: "alarm" },
-		h("p", {}, h("strong", {}, EXPOSED[exposed])),
-		h("p", {}, start, h("strong", {}, bound), rest, " ", t("Participants see this before they answer.")),
+		h("p", {}, h("strong", {}, exposed ? EXPOSED[exposed] : EXPOSED.part)),
+		h("p", {}, start, h("strong", {}, bound), rest),
+		part && h("p", {}, part[0], h("strong", {}, part[1]), part[2]),
+		h("p", {}, t("Participants see this before they answer.")),
 	)
 }
 
@@ -1324,8 +1328,8 @@ const amount = (value) => number(Number(value.toPrecision(2)), { maximumFraction
 const QUANTILE = 1.96
 
 /** Shows the expected error. @param {any} plan @param {number} values number of values */
-function showPlan({ n, best, why: reason, rows, guess, chance, one_percent: needed, levels, preview }, values) {
-	warning.replaceChildren(alarm({ guess, chance }) ?? "")
+function showPlan({ n, best, why: reason, rows, guess, chance, part, one_percent: needed, levels, preview }, values) {
+	warning.replaceChildren(alarm({ guess, chance, part }) ?? "")
 	const current = question(),
 		learn = learnOf(current),
 		asks = current.kind === "marks" || !!learn,
@@ -1544,7 +1548,7 @@ async function open(event) {
 			...(survey.submission === "token" && { tokens: count }),
 		})
 		finished(
-			created.map((/** @type {any} */ { collection, guess, chance }) => ({ ...collection, guess, chance })),
+			created.map((/** @type {any} */ { collection, guess, chance, part }) => ({ ...collection, guess, chance, part })),
 			tokens,
 		)
 	} catch (error) {

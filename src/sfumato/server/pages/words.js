@@ -45,7 +45,7 @@ export const odds = (share) =>
 /**
  * Returns a sentence in three parts: the words before the odds, the odds, and the words after.
  * @param {{ guess: number, chance: number }} known
- * @param {"guess" | "guess-participant" | "guess-part"} [message]
+ * @param {"guess" | "guess-participant" | "guess-part" | "guess-participant-part"} [message]
  * @returns {[string, string, string]}
  */
 export const guessInWords = ({ guess, chance }, message = "guess") =>
