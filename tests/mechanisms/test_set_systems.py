@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato._core import Integers
 from sfumato.errors import InvalidInput, PolicyViolated
 from sfumato.mechanisms import CyclicDesign, Draws, Finished, Mixture, RandomizedResponse, SetSystem
 from sfumato.mechanisms.mixture import mixing_threshold
@@ -59,6 +60,9 @@ class Listed(SetSystem):
     def reports(self) -> Iterable[int]:
         return self.system.reports()
 
+    def block_of(self) -> Integers:
+        return self.system.block_of()
+
 
 def set_of(system: SetSystem, report: int) -> tuple[int, ...]:
     return tuple(x for x in range(system.size) if system.contains(report, x))
@@ -82,6 +86,8 @@ def test_sums_over_sets_are_those_of_the_listed_sets(system: SetSystem) -> None:
     np.testing.assert_array_equal(listed.members(range(system.size)), system.members(range(system.size)))
     np.testing.assert_allclose(listed.spread(weights), system.spread(weights), atol=1e-12)
     np.testing.assert_allclose(listed.gather(outputs), system.gather(outputs), atol=1e-12)
+    share = float(system.pair_density or 0)
+    np.testing.assert_allclose(listed.contrast(outputs, share), system.contrast(outputs, share), atol=1e-12)
     np.testing.assert_allclose(listed.shared(outputs), system.shared(outputs), atol=1e-12)
     whole = np.array([3**40 + x for x in range(system.size)], object)
     assert listed.spread(whole).tolist() == system.spread(whole).tolist()

@@ -150,12 +150,6 @@ class MixtureEstimator(Estimator):
 
     # -- estimates ---------------------------------------------------------------------------------------------
 
-    def _decoded(self, inside: Floats, in_block: Floats | float, protected: float, total: float) -> Floats:
-        """Return the frequencies from the counts of sets that contain each value, and of sets of its block."""
-        if self._chance is None:
-            return np.asarray((inside - self._forced * protected - self._free * total) / self.gap)
-        return np.asarray((inside - self._chance * in_block) / self.gap)
-
     @abstractmethod
     def decode(self, counts: Floats, protected: float, total: float) -> Floats:
         """Return the inverse of ``law``, for a known mass of the protected values."""
@@ -255,16 +249,17 @@ class ListedMixtureEstimator(MixtureEstimator, HistogramEstimator):
         return np.array(free), np.array(free + self._of_set), 1.0, 1.0
 
     def decode(self, counts: Floats, protected: float, total: float) -> Floats:
-        return self._decoded(self.system.gather(counts), self._in_blocks(counts), protected, total)
+        return self._decoded(counts, 1, protected, total)
 
     def frequencies_of_counts(self, counts: Integers, n: int) -> Floats:
-        return self._decoded(self.system.gather(counts) / n, self._in_blocks(counts) / n, 1.0, 1.0)
+        return self._decoded(counts, n, 1.0, 1.0)
 
-    def _in_blocks(self, counts: Floats | Integers) -> Floats | float:
-        """Return for each value the counts of its block."""
-        if self.system.blocks == 1:
-            return float(counts.sum())
-        return np.asarray(counts.reshape(self.system.blocks, -1).sum(axis=1)[self._block_of])
+    def _decoded(self, counts: Floats | Integers, n: int, protected: float, total: float) -> Floats:
+        """Return the frequencies from counts of n reports."""
+        if self._chance is None:
+            known = self._forced * protected + self._free * total
+            return np.asarray((self.system.gather(counts) / n - known) / self.gap)
+        return np.asarray(self.system.contrast(counts, self._chance) / (n * self.gap))
 
     def output_scores(self, weights: Floats) -> Floats:
         blocks = np.zeros((self.system.blocks, 1))
@@ -308,7 +303,7 @@ class SubsetsEstimator(MixtureEstimator):
         return np.array(self.other), np.array(self.other + self.gap), float(self.each), float(self.each)
 
     def decode(self, counts: Floats, protected: float, total: float) -> Floats:
-        return self._decoded(counts, float(counts.sum()) / self.each, protected, total)
+        return np.asarray((counts - self._forced * protected - self._free * total) / self.gap)
 
     def fit(self, fractions: Floats, n: int) -> Fit:  # noqa: ARG002
         return self.fit_part(fractions)

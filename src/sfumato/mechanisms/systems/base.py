@@ -285,6 +285,24 @@ class SetSystem(ABC):
         """
         return np.asarray(self._listed.astype(outputs.dtype) @ outputs)
 
+    def contrast(self, outputs: npt.NDArray[Any], share: float) -> npt.NDArray[Any]:
+        """Return the sums of :meth:`gather`, less a share of the sum over the outputs of the value's block.
+
+        Parameters
+        ----------
+        outputs
+            A number per output.
+        share
+            The share of the block's outputs whose set contains a value by chance.
+
+        Returns
+        -------
+        ndarray
+            A difference per value.
+        """
+        blocks = outputs.reshape(self.blocks, -1).sum(axis=1)
+        return np.asarray(self.gather(outputs) - share * (blocks if self.blocks == 1 else blocks[self.block_of()]))
+
     def shared(self, outputs: Floats) -> Floats:
         """Return for each pair of values the sum over the outputs whose set contains both.
 

@@ -102,6 +102,11 @@ class HadamardRows(SetSystem):
         rows[:, 1:] += rows[:, :1]
         return np.asarray(_halved(rows)[:, 1:].reshape(-1)[: self.size])
 
+    def contrast(self, outputs: npt.NDArray[Any], share: float) -> npt.NDArray[Any]:  # noqa: ARG002
+        # Half of the columns of a block have the sign of a row, so the difference is half the row's transform.
+        rows = _transform(outputs.astype(np.float64, copy=False).reshape(self.blocks, self.block_size))
+        return np.asarray(rows[:, 1:].reshape(-1)[: self.size] * 0.5)
+
     def shared(self, outputs: Floats) -> Floats:
         # The product of two rows of a block is their XOR, so that the columns of both are a quarter of the block with
         # the signs of both rows and of the third.
