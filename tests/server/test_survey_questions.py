@@ -11,7 +11,7 @@ from support.browsing import DESKTOP, PHONE, People, choose, enter_studio, opene
 from support.collectors import Served
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 pytestmark = pytest.mark.component
 
@@ -61,6 +61,21 @@ def test_consent_sections_required_questions_and_the_end_reach_participants(peop
     person.select_option(".language select", "de")
     person.wait_for_selector("h1:text-is('Bevor Sie beginnen')")
     person.select_option(".language select", "en")
+    person.wait_for_selector("h1:text-is('Before you start')")
+    # A choice made while the page is on its way into another language stays.
+    held: list[Route] = []
+    person.route("**/v1/collections/*", lambda route: held.append(route))
+    with person.expect_request("**/v1/collections/*"):
+        person.select_option(".language select", "de")
+    person.click("#disagree")
+    person.wait_for_selector("h1:text-is('Sie haben nicht zugestimmt')")
+    with person.expect_response("**/v1/collections/*"):
+        held[0].continue_()
+    person.unroute("**/v1/collections/*")
+    person.wait_for_timeout(200)
+    assert person.inner_text("h1") == "Sie haben nicht zugestimmt"
+    person.select_option(".language select", "en")
+    person.wait_for_selector("h1:text-is('Before you start')")
     person.click("#disagree")
     person.wait_for_selector("text=You did not agree")
     assert person.locator("form").count() == 0

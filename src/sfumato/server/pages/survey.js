@@ -317,6 +317,7 @@ async function question(i) {
 		return consentPage(
 			collection,
 			(content) => {
+				turn++ // the person moved on: a question still under way, say in another language, must not replace this
 				show(...content)
 				if (current !== 1) focusHeading()
 			},
