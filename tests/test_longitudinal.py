@@ -12,6 +12,7 @@ import pytest
 from scipy.stats import binom
 
 import sfumato as sf
+from sfumato.mechanisms import shared_moments
 from support import ROOT
 
 LEVELS = [(0.5, 1.0), (1.0, 2.0), (1.0, 4.0)]
@@ -142,7 +143,7 @@ def test_intervals_cover_the_values_that_devices_report_about(
         return
     # The mean of the estimated variances of a change is exact within 2%, which is about ten standard errors.
     chain = (1 - module.CHANGE_RATE) * np.eye(4) + module.CHANGE_RATE * module.transitions()
-    moments = np.array([mechanism.shared_moments(unit) for unit in np.eye(4)])
+    moments = np.array([shared_moments(mechanism, unit) for unit in np.eye(4)])
     for first, second in ((0, 1), (2, 3), (0, 3)):
         same = truth[first] * np.diag(np.linalg.matrix_power(chain, second - first))
         covariance = same @ moments - truth[first] * truth[second]

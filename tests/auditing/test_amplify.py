@@ -15,6 +15,7 @@ import pytest
 import sfumato as sf
 from sfumato._core import ZERO, Epsilon, OutputGroup, hockey_stick, merged_groups
 from sfumato.auditing.shuffling import amplifying, bounds, pairs as pair_module
+from sfumato.auditing.shuffling.structures import structure_of
 from sfumato.errors import InvalidInput, PolicyViolated, UnknownLabel
 from sfumato.mechanisms import (
     BinaryOptimal,
@@ -369,7 +370,7 @@ def _structured_examples() -> list[Mechanism]:
         if (known := family.load_examples()) is not None
         for epsilon in ("1", "3")
         for mechanism in known.laws(epsilon)
-        if len(mechanism.domain) > 1 and mechanism.report_groups([0]) is not None
+        if len(mechanism.domain) > 1 and structure_of(mechanism) is not None
     ]
     # A second size that contains all sensitive values has a part over one value.
     wide = HighLowMixedSubsets(sf.Domain.range(5), range(3), 1, sizes=(2, 3), weight=2**63)
@@ -382,7 +383,7 @@ def test_structured_laws_equal_listed_laws() -> None:
     for mechanism in _structured_examples():
         names.add(mechanism.name)
         listed, structured = pair_module.Laws(mechanism), pair_module.Laws(mechanism)
-        listed.is_structured, structured.is_structured = False, True
+        listed.structure, structured.structure = None, structure_of(mechanism)
         size = min(len(mechanism.domain), 6)
         kinds, classes = structured.kinds(np.arange(size)), structured.classes().tolist()
         assert kinds is not None
@@ -403,10 +404,10 @@ def test_structured_laws_equal_listed_laws() -> None:
 @pytest.mark.parametrize("policy", [sf.Uniform(sf.Domain.range(6), 2), sf.HighLow(sf.Domain.range(6), range(4), 2)])
 def test_structured_laws_have_the_same_number_of_pairs(policy: PairwisePolicy) -> None:
     for row in sf.plan(policy, 100, max_seconds=0):
-        if row.mechanism.report_groups([0]) is None:
+        if structure_of(row.mechanism) is None:
             continue
         listed, structured = pair_module.Laws(row.mechanism), pair_module.Laws(row.mechanism)
-        listed.is_structured, structured.is_structured = False, True
+        listed.structure, structured.structure = None, structure_of(row.mechanism)
         groups = amplifying._groups(policy)
         counts = [
             sum(p.pairs for p in pair_module.protected_pairs(laws, policy, groups)[0]) for laws in (listed, structured)

@@ -33,6 +33,7 @@ from sfumato.errors import (
     UnknownSpec,
     ValueChanged,
 )
+from sfumato.mechanisms import repeating
 from sfumato.mechanisms.base import Finished, Mechanism
 from sfumato.mechanisms.draws import Draws
 from sfumato.mechanisms.secret.randomized_response import SecretRandomizedResponse
@@ -1014,7 +1015,7 @@ def test_the_choice_is_repeated_only_for_the_same_questionnaire() -> None:
 
 def test_a_repeated_choice_has_the_law_of_its_part() -> None:
     mechanism, _ = _questionnaire()
-    repeated = mechanism.repeating(4)
+    repeated = repeating(mechanism, 4)
     assert isinstance(repeated, sf.mechanisms.SampledParts)
     assert list(repeated.probabilities) == [Fraction(0), Fraction(1), Fraction(0), Fraction(0)]
     assert mechanism.probabilities == (Fraction(1, 10), Fraction(1, 5), Fraction(3, 10), Fraction(2, 5))
@@ -1022,4 +1023,4 @@ def test_a_repeated_choice_has_the_law_of_its_part() -> None:
     law = [repeated.probability(y, x) for y in range(12)]
     assert law[3:6] == [RandomizedResponse(sf.Domain.range(3), 1).probability(y, 2) for y in range(3)]
     assert sum(law) == 1
-    assert RandomizedResponse(FRUIT, 1).repeating(0) == RandomizedResponse(FRUIT, 1)
+    assert repeating(RandomizedResponse(FRUIT, 1), 0) == RandomizedResponse(FRUIT, 1)

@@ -16,6 +16,7 @@ from scipy.optimize import linprog
 import sfumato as sf
 from sfumato.errors import InvalidInput, LimitExceeded, UnknownLabel
 from sfumato.estimation import WaveTable
+from sfumato.mechanisms import shared_moments
 from sfumato.mechanisms.registry import all_families
 from support.mutations import assert_read_or_rejected
 
@@ -142,7 +143,7 @@ def test_bounds_contain_the_covariance_of_every_joint_law(rate: float | None, q:
     counts = {1: wave_counts(RESPONSE, p, n), 2: wave_counts(RESPONSE, q, n)}
     waves = sf.estimate_waves(RESPONSE, counts, overlap=1, change_rate=rate)
     least, greatest = (waves._covariance(1, 2, least=side) * n for side in (True, False))
-    again = np.array([RESPONSE.shared_moments(unit) for unit in np.eye(3)])
+    again = np.array([shared_moments(RESPONSE, unit) for unit in np.eye(3)])
     for v in range(3):
         if 0.5 * np.abs(p - q).sum() > (1 if rate is None else rate):
             continue  # no joint law has these frequencies
@@ -162,7 +163,7 @@ def test_shared_answers_narrow_the_bounds(rate: float | None, q: list[float]) ->
     policies = sf.Uniform(DOMAIN, 1), sf.Uniform(DOMAIN, 2)
     memoized = sf.design(policies[0], lifetime=policies[1])
     p, n = np.array([0.5, 0.3, 0.2]), 10**8
-    moments = np.array([memoized.shared_moments(unit) for unit in np.eye(3)])
+    moments = np.array([shared_moments(memoized, unit) for unit in np.eye(3)])
     tables = []
     for mechanism in (memoized, memoized.single):  # type: ignore[attr-defined]
         counts = {1: wave_counts(mechanism, p, n), 2: wave_counts(mechanism, q, n)}
@@ -182,7 +183,7 @@ def test_a_mean_over_waves_of_unchanged_people_has_its_exact_error() -> None:
     p = np.arange(1, 11) / 55
     counts = sf.Aggregate(mechanism.hash, n, np.rint(mechanism.estimator.expected_counts(p) * n).astype(np.int64))
     mean = sf.estimate_waves(mechanism, dict.fromkeys(range(waves), counts), overlap=1).mean()
-    one, shared = mechanism.estimator.variances(p), mechanism.shared_moments(p) - p**2
+    one, shared = mechanism.estimator.variances(p), shared_moments(mechanism, p) - p**2
     assert np.allclose(mean.standard_errors**2 * n, one / waves + (1 - 1 / waves) * shared, rtol=1e-3)
 
 

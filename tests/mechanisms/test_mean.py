@@ -366,7 +366,6 @@ def test_noise_at_the_extreme_levels() -> None:
     louder = TruncatedGeometric(R(4), 1, ratio=TruncatedGeometric(R(4), "1.1").ratio)
     assert louder.classical_epsilon() is None
     assert TruncatedGeometric(R(4), 1).classical_epsilon() == Epsilon(3)
-    assert TruncatedGeometric(R(4), 1).stated_epsilon is None
 
 
 def test_noise_is_for_equal_steps_on_a_line() -> None:

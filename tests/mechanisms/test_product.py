@@ -254,16 +254,13 @@ def test_the_estimator_is_the_least_squares_estimator_of_the_whole_law(name: str
     assert estimator.condition == pytest.approx(whole.condition, rel=1e-9)
 
 
-def test_design_distributions_of_the_factors_multiply() -> None:
+def test_design_priors_of_the_factors_multiply() -> None:
     priors = [[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]]
     factors = [TableMechanism.from_matrix(R(3), LINE.matrix(), design_prior=prior) for prior in priors]
     mechanism, expected = product(*factors), np.asarray(np.kron(*priors), np.float64)
-    np.testing.assert_allclose(mechanism.design_distribution(), expected, rtol=1e-12)
     assert mechanism.risk(1, expected) == pytest.approx(
         float(np.trace(MatrixEstimator.of(mechanism, expected).covariance(expected))), rel=1e-9
     )
-    mixed = product(factors[0], RandomizedResponse(R(2), 1)).design_distribution()
-    np.testing.assert_allclose(mixed, np.kron(priors[0], [0.5, 0.5]), rtol=1e-12)
 
 
 def test_the_risk_is_a_product_of_the_risks_of_the_factors() -> None:

@@ -527,7 +527,7 @@ LARGE.update(dict.fromkeys(("independent-reporting", "conditional-reporting", "c
 
 def _memoized(single: Mechanism, lifetime: Any, **settings: int) -> Mechanism:
     """Return the memoized form of a classical mechanism at a lifetime level."""
-    policy = sf.Uniform(single.domain, single.stated_epsilon or 1)
+    policy = sf.Uniform(single.domain, getattr(single, "epsilon", 1))
     return MemoizedMechanism.for_policies(single, policy, sf.Uniform(single.domain, lifetime), **settings)
 
 

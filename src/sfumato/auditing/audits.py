@@ -29,6 +29,7 @@ from sfumato.mechanisms import (
     IndependentBits,
     Mechanism,
     candidate_columns,
+    further_promises,
     has_independent_steps,
     independent_bits_of,
     is_library_format,
@@ -113,7 +114,7 @@ def audit(mechanism: Mechanism, policy: Policy) -> Certificate:
             "the library, whose samplers are tested. Limit the number of draws in the sampler, or define "
             "audit_surrogate() in its class, which returns a smaller instance to audit."
         )
-    promises = mechanism.further_promises()
+    promises = further_promises(mechanism)
     fault = fault or _broken_promise(promises)
     worst, output = _tightest(mechanism, policy, reading)
     return Certificate(

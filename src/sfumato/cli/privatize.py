@@ -90,6 +90,8 @@ def command(
 
     Example: sfumato privatize mechanism.json values.parquet -o reports.parquet
     """
+    from sfumato.mechanisms import further_promises
+
     piped = piped_suffix(output, form, _FORMATS)
     sampler = read_mechanism(mechanism)
     names = None if not column else column[0] if len(column) == 1 else list(column)
@@ -104,7 +106,7 @@ def command(
     if dropped:
         rows = f"{quantity(dropped, 'row')} without a value {'were' if dropped > 1 else 'was'} dropped"
         click.echo(f"warning: {rows}. {_DROPPING}", err=True)
-    if sampler.further_promises():
+    if further_promises(sampler):
         click.echo(f"warning: {_NOT_KEPT}", err=True)
     if as_json:
         answer = {"reports": count, "bits": sampler.bits, "mechanism_hash": sampler.hash, "file": output}

@@ -30,6 +30,7 @@ from sfumato.mechanisms import (
     memoized_variants,
     permanent_pair,
     response_tables,
+    shared_moments,
     short_bits,
 )
 from sfumato.policy import Policy
@@ -302,7 +303,7 @@ def _measured(
     one = form.risk(1, prior)
     mean = one / waves
     if waves > 1 and math.isfinite(one):
-        mean += (1 - 1 / waves) * float((form.shared_moments(prior) - prior**2).sum())
+        mean += (1 - 1 / waves) * float((shared_moments(form, prior) - prior**2).sum())
     return _Option(pair, one, mean, form.bits, response)
 
 

@@ -17,7 +17,7 @@ from sfumato.collecting import Aggregate, check_origin, encode_batch, wrong_mech
 from sfumato.device.ledger import Ledger
 from sfumato.device.transport import CollectorRefused, CollectorUnreachable, Transport
 from sfumato.errors import InvalidInput, shown
-from sfumato.mechanisms import Mechanism, MemoizedMechanism, mechanism_from_spec
+from sfumato.mechanisms import Mechanism, MemoizedMechanism, keeps_answers, mechanism_from_spec
 from sfumato.policy import Policy, policy_from_dict
 from sfumato.questions import Question, read_question
 from sfumato.randomness import secure
@@ -454,7 +454,7 @@ class Client:
         """
         info = self._described(collection)  # fetched again, because the wave changes
         mechanism = cast("MemoizedMechanism", info.mechanism)
-        if info.waves is None or info.waves.current is None or not mechanism.keeps_answers:
+        if info.waves is None or info.waves.current is None or not keeps_answers(mechanism):
             hint = "Ask again when the next wave has started, or use submit() for a collection without waves."
             raise InvalidInput("answer_wave", "the collection", "have a current wave", info.waves, hint=hint)
         for name, agreed, served in (("policy", policy, info.policy), ("lifetime", lifetime, mechanism.lifetime)):

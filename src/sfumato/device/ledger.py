@@ -81,7 +81,7 @@ from sfumato.errors import (
     file_error,
     shown,
 )
-from sfumato.mechanisms import BitDraws, Draws, Mechanism, MemoizedMechanism, is_library_mechanism
+from sfumato.mechanisms import BitDraws, Draws, Mechanism, MemoizedMechanism, is_library_mechanism, repeating
 from sfumato.policy import (
     Anything,
     PairwisePolicy,
@@ -727,7 +727,7 @@ class Ledger:
         """Return the mechanism that repeats the choice of an earlier report, such as the attribute that was drawn."""
         reports = (release.report for release in self._releases if release.mechanism == mechanism.hash)
         earlier = next((report for report in reports if report is not None), None)
-        return mechanism if earlier is None else mechanism.repeating(mechanism.report_format.decode(earlier))
+        return mechanism if earlier is None else repeating(mechanism, mechanism.report_format.decode(earlier))
 
     def cost_of_change(self, collection: str, mechanism: Mechanism, policy: Policy, value: object) -> Cost:
         """Return the privacy cost of an answer without drawing or recording a report.
@@ -1205,7 +1205,7 @@ def _hiding_epsilon(mechanism: Mechanism, policy: Policy) -> Epsilon | None:
             return None
         reached = log_rounded_up([(worst.left, ZERO)], [(worst.right, ZERO)])
         # The worst constraint was chosen in doubles; the next step covers another that is larger by a last digit.
-        candidates = {reached, reached + Epsilon("0.000000001"), policy.epsilon, mechanism.stated_epsilon}
+        candidates = {reached, reached + Epsilon("0.000000001"), policy.epsilon, getattr(mechanism, "epsilon", None)}
         for epsilon in sorted(e for e in candidates if isinstance(e, Epsilon) and not e.is_infinite):
             certificate = audited(epsilon)
             if certificate.holds:

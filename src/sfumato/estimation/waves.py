@@ -43,7 +43,14 @@ from sfumato.estimation.estimates import Estimate, value_table
 from sfumato.estimation.frequencies import estimate
 from sfumato.estimation.linear import LinearEstimate, check_confidence
 from sfumato.estimation.mechanism_estimates import MechanismEstimate
-from sfumato.mechanisms import Estimator, Mechanism, mechanism_from_spec
+from sfumato.mechanisms import (
+    Estimator,
+    Mechanism,
+    greatest_stale_share,
+    keeps_answers,
+    mechanism_from_spec,
+    shared_moments,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -167,7 +174,7 @@ class WaveEstimates(FrozenData, Result):
         may. Intervals do not include it. Devices whose ledger has a budget may report about earlier values sooner.
         """
         rate = 1.0 if self.change_rate is None else self.change_rate
-        return np.array([self.mechanism.greatest_stale_share(step, rate) for step in range(len(self.waves))])
+        return np.array([greatest_stale_share(self.mechanism, step, rate) for step in range(len(self.waves))])
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -277,7 +284,7 @@ class WaveEstimates(FrozenData, Result):
         if many == 0:
             return np.zeros(len(p))
         if not least:
-            each = np.sqrt(self.mechanism.shared_moments(p) * self.mechanism.shared_moments(q)) - p * q
+            each = np.sqrt(shared_moments(self.mechanism, p) * shared_moments(self.mechanism, q)) - p * q
             return np.asarray(np.maximum(few * each, many * each) / total)
         names = list(self.waves)
         steps = abs(names.index(first) - names.index(second))
@@ -294,10 +301,10 @@ class WaveEstimates(FrozenData, Result):
         # Of the rest of the people who may stay, as many as possible change, at the greatest moments first.
         free = most - least
         leaving = max(float(most.sum()) - (1 - changed), 0.0)
-        if not self.mechanism.keeps_answers:  # two reports about x may be independent: C_v(x) = [v = x]
+        if not keeps_answers(self.mechanism):  # two reports about x may be independent: C_v(x) = [v = x]
             return least + np.maximum(free - leaving, 0.0)
         if changed >= 1:
-            return np.asarray(self.mechanism.shared_moments(least))
+            return np.asarray(shared_moments(self.mechanism, least))
         moments = self._shared_moments
         order = np.argsort(-moments, axis=0, kind="stable")
         mass = free[order]
@@ -313,7 +320,7 @@ class WaveEstimates(FrozenData, Result):
                 f"the share of people who change is used for at most {_MOST_VALUES:,} values, not {size:,}. Leave out "
                 "change_rate, or pass pairs of linked reports."
             )
-        return np.array([self.mechanism.shared_moments(unit) for unit in np.eye(size)])
+        return np.array([shared_moments(self.mechanism, unit) for unit in np.eye(size)])
 
     # -- tables and pictures -----------------------------------------------------------------------------------
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from sfumato.mechanisms.base import (
     Finished as Finished,
     Mechanism as Mechanism,
-    ReportGroup as ReportGroup,
     mechanism_from_spec as mechanism_from_spec,
 )
 from sfumato.mechanisms.candidates import (
@@ -49,7 +48,6 @@ if not TYPE_CHECKING:  # type checkers re-export the names of a starred import o
         "Mixture",
         "NotIdentifiable",
         "ReportFormat",
-        "ReportGroup",
         "SetSystem",
         "UtilityOptimizedRR",
         "mechanism_from_spec",
@@ -98,6 +96,7 @@ from sfumato.mechanisms.memoized.mechanism import (
 )
 from sfumato.mechanisms.memoized.tables import response_tables as response_tables
 from sfumato.mechanisms.nested_cyclic.sizes import least_nested_risk as least_nested_risk
+from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism as PartitionedMechanism
 from sfumato.mechanisms.provenance import (
     is_library_format as is_library_format,
     is_library_mechanism as is_library_mechanism,
@@ -110,6 +109,14 @@ from sfumato.mechanisms.registry import (
     kernel_for as kernel_for,
     mechanism_classes as mechanism_classes,
 )
+from sfumato.mechanisms.repeated import (
+    further_promises as further_promises,
+    greatest_stale_share as greatest_stale_share,
+    keeps_answers as keeps_answers,
+    links_reports as links_reports,
+    repeating as repeating,
+    shared_moments as shared_moments,
+)
 from sfumato.mechanisms.reports.columns import (
     HASH_ATTRIBUTE as HASH_ATTRIBUTE,
     REPORT_COLUMN as REPORT_COLUMN,
@@ -118,6 +125,7 @@ from sfumato.mechanisms.reports.columns import (
 from sfumato.mechanisms.sampled_parts.restriction import policy_of_part as policy_of_part
 from sfumato.mechanisms.secret.base import information as information
 from sfumato.mechanisms.split_mix import ranks as ranks, split_mix_keys as split_mix_keys
+from sfumato.mechanisms.systems.base import OUTSIDE as OUTSIDE
 from sfumato.mechanisms.systems.designs.families import LARGEST_OUTPUTS as LARGEST_OUTPUTS
 from sfumato.mechanisms.table.alias import TOTAL as TOTAL, TOTAL_BITS as TOTAL_BITS
 from sfumato.mechanisms.tightest import candidate_columns as candidate_columns

@@ -37,7 +37,6 @@ __all__ = [
     "SURROGATE_VALUES",
     "Finished",
     "Mechanism",
-    "ReportGroup",
     "mechanism_from_spec",
     "surrogate_of",
 ]
@@ -68,33 +67,6 @@ class Finished:
     """
 
     report: int
-
-
-@dataclass(frozen=True, slots=True)
-class ReportGroup:
-    """Reports whose likelihoods have constant ratios: :meth:`Mechanism.report_groups` returns them.
-
-    Parameters
-    ----------
-    probabilities
-        Probability of the group for each of the values in question.
-    least
-        Sum over the group of a lower bound on the likelihood of each report for all values that other people may have.
-
-    Examples
-    --------
-    >>> from sfumato import Domain
-    >>> from sfumato.mechanisms import RandomizedResponse
-    >>> mechanism = RandomizedResponse(Domain(["none", "flu", "hiv", "cancer"]), "ln 5")
-    >>> for group in mechanism.report_groups([0, 1]):
-    ...     print(*group.probabilities, group.least)
-    5/8 1/8 1/8
-    1/8 5/8 1/8
-    1/4 1/4 1/4
-    """
-
-    probabilities: tuple[Fraction, ...]
-    least: Fraction
 
 
 class Mechanism(ABC):
@@ -260,25 +232,6 @@ class Mechanism(ABC):
         """
         return is_library_class(type(self))
 
-    def repeating(self, report: int) -> Mechanism:  # noqa: ARG002
-        """Return the mechanism for later reports of a person who has sent a report.
-
-        Some mechanisms make a choice that does not depend on the value, such as the attribute that a person reports. It
-        must be the same in all reports of the person, because several choices reveal more. The ledger calls this
-        method.
-
-        Parameters
-        ----------
-        report
-            The earlier report.
-
-        Returns
-        -------
-        Mechanism
-            A mechanism with the same reports that repeats the choice; by default, this mechanism.
-        """
-        return self
-
     # -- the stated law ----------------------------------------------------------------------------------
 
     @property
@@ -350,68 +303,6 @@ class Mechanism(ABC):
             compares the likelihoods of all values.
         """
         return None
-
-    def symmetry_classes(self) -> npt.NDArray[np.int64]:
-        """Return a class per value, so that the output distributions of two different values depend on their classes.
-
-        They depend on nothing else, up to a renaming of the reports. This also holds together with the likelihood
-        ``least`` of :meth:`report_groups`. Override this method if the mechanism has such a symmetry.
-
-        Returns
-        -------
-        ndarray
-            One class number per value, in domain order; by default, each value has a separate class.
-        """
-        return np.arange(len(self.domain))
-
-    def pair_kinds(self, values: npt.NDArray[np.intp]) -> npt.NDArray[np.int64] | None:  # noqa: ARG002
-        """Return a number per pair of values; pairs with equal numbers have the same pair of output distributions.
-
-        Two pairs of distributions are the same if a renaming of the reports turns one into the other. Override this
-        method if the structure of a mechanism with very many outputs determines such numbers.
-
-        Parameters
-        ----------
-        values
-            Indices of values in the domain.
-
-        Returns
-        -------
-        ndarray or None
-            One number per ordered pair of these values, shape (m, m). None if the kinds are not known.
-        """
-        return None
-
-    def report_groups(
-        self,
-        values: Sequence[int],  # noqa: ARG002
-        others: Sequence[int] | None = None,  # noqa: ARG002
-    ) -> list[ReportGroup] | None:
-        """Return the reports of some values, in groups with proportional likelihoods, or None.
-
-        Override this method if the structure of a mechanism with very many outputs determines such groups.
-
-        Parameters
-        ----------
-        values
-            Indices of a few different values in the domain.
-        others
-            Indices of the values that other people may have; all values of the domain by default.
-
-        Returns
-        -------
-        list of ReportGroup or None
-            The groups; within each, the likelihoods of these values and the lower bound ``least`` have constant ratios.
-            Reports that none of the values sends may be left out. None if no short list is known, so that the caller
-            has to list all reports.
-        """
-        return None
-
-    @property
-    def stated_epsilon(self) -> Epsilon | None:
-        """Privacy level ε that the constructor received as ``epsilon``, or None if the class has no such parameter."""
-        epsilon = getattr(self, "epsilon", None)
-        return epsilon if isinstance(epsilon, Epsilon) else None
 
     def classical_epsilon(self) -> Epsilon | None:
         """Return a level ε of classical local differential privacy that the mechanism satisfies, or None.
@@ -531,83 +422,6 @@ class Mechanism(ABC):
             return self.estimator.second_moments()
         except NotIdentifiable:
             return None
-
-    def further_promises(self) -> Sequence[tuple[str, Mechanism, Policy]]:
-        """Return what the mechanism promises apart from a policy of one report, which an audit checks as well.
-
-        Returns
-        -------
-        sequence of tuple
-            What a promise speaks of, in words, the mechanism that must obey it, and its policy. Memoized mechanisms
-            promise a lifetime policy; others promise nothing.
-        """
-        return ()
-
-    @property
-    def keeps_answers(self) -> bool:
-        """Whether all reports about an unchanged value come from one stored answer; if not, they may be independent."""
-        return False
-
-    @property
-    def links_reports(self) -> bool:
-        """Whether several reports of one person share a random choice, by which an observer may recognize the person.
-
-        Memoized mechanisms share the permanent answer, and mechanisms that ask for one attribute share its choice.
-        """
-        return False
-
-    def shared_moments(self, u: Floats) -> Floats:
-        """Return the greatest second moment that the scores of two reports about an unchanged value can share.
-
-        The score φ(y) of a report y is the vector of frequencies estimated from y alone. Two reports share most if a
-        device sends the same report again. The reports of a memoized mechanism share only the permanent answer.
-
-        Parameters
-        ----------
-        u
-            The mass of each value, shape (k,), in domain order: the share of people who have the value both times.
-
-        Returns
-        -------
-        ndarray
-            Σ_x u(x)·E[φ_v(Y)·φ_v(Y') | x] for every value v and two reports Y and Y', shape (k,).
-        """
-        total = float(u.sum())
-        if total <= 0:
-            return np.zeros(len(u))
-        p = u / total
-        return total * np.maximum(self.estimator.variances(p) + p**2, 0.0)
-
-    def greatest_stale_share(self, steps: int, change_rate: float = 1.0) -> float:  # noqa: ARG002
-        """Return the greatest share of people whose device reports about an earlier value.
-
-        Only the devices of memoized mechanisms do so, if they keep few permanent answers or follow a schedule.
-
-        Parameters
-        ----------
-        steps
-            The number of waves before this one, from the first wave of the survey.
-        change_rate
-            The greatest share of people whose value changes from one wave to the next.
-
-        Returns
-        -------
-        float
-            The greatest possible share, also if the same people change every time.
-        """
-        return 0.0
-
-    def design_distribution(self) -> Floats | None:
-        """Return the distribution of values for which the least-squares weights of the estimator are chosen.
-
-        The estimate is unbiased for every distribution of the values. Its risk is least at this one.
-
-        Returns
-        -------
-        ndarray or None
-            Probabilities, shape (k,), in domain order. None if the estimator has a fixed formula without such a choice.
-        """
-        return None
 
     def matrix(self) -> npt.NDArray[np.float64]:
         """Return the probabilities Q(y|x) of all reports y for all values x, as floats.

@@ -13,13 +13,10 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, Self
 
-import numpy as np
-import numpy.typing as npt
-
-from sfumato._core import Epsilon, EpsilonLike, Integers, checked_integer, exceeds, floor_of_ratio
+from sfumato._core import Epsilon, EpsilonLike, checked_integer, exceeds, floor_of_ratio
 from sfumato.domain import Domain, checked_domain
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.base import Mechanism, ReportGroup
+from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.draws import Draws
 from sfumato.mechanisms.provenance import is_library_class
 from sfumato.mechanisms.systems.base import SetSystem
@@ -73,7 +70,7 @@ class TwoLevelMechanism(Mechanism):
 
     def classical_epsilon(self) -> Epsilon | None:
         # A spec may state one ε while its threshold keeps another, so the likelihoods are compared.
-        epsilon = self.stated_epsilon
+        epsilon: Epsilon | None = getattr(self, "epsilon", None)
         high, low = self.likelihoods
         if epsilon is None or exceeds(high, low, epsilon) or exceeds(low, high, epsilon):
             return None
@@ -191,21 +188,6 @@ class Mixture(TwoLevelMechanism):
 
     def extreme(self, weights: Sequence[Fraction], *, heaviest: bool) -> int:
         return self.system.extreme(weights, heaviest=heaviest)
-
-    def symmetry_classes(self) -> Integers:
-        return self.system.symmetry_classes()
-
-    def pair_kinds(self, values: npt.NDArray[np.intp]) -> Integers:
-        # All values are in equally many sets, so a pair is determined by the number of sets that contain both.
-        return self.system.pair_kinds(values)
-
-    def report_groups(self, values: Sequence[int], others: Sequence[int] | None = None) -> list[ReportGroup]:  # noqa: ARG002
-        # The low likelihood bounds those of all values, whichever values the other people may have.
-        high, low = self._probabilities
-        return [
-            ReportGroup(tuple(count * (high if member else low) for member in pattern), count * low)
-            for pattern, count in self.system.pattern_counts(values).items()
-        ]
 
     def guess_probability(self) -> Fraction:
         high, low = self._probabilities

@@ -27,7 +27,7 @@ from sfumato.auditing.shuffling.deltas import checked_delta
 from sfumato.auditing.shuffling.pairs import Laws, ProtectedPair, protected_pairs
 from sfumato.auditing.shuffling.result import Amplification, AmplifiedPair
 from sfumato.errors import Description, InvalidInput
-from sfumato.mechanisms import Mechanism
+from sfumato.mechanisms import Mechanism, links_reports
 from sfumato.policy import INFINITE_CODE, PairwisePolicy, Policy, on_pairs, representatives
 
 __all__ = ["amplify", "is_certified", "upper_level"]
@@ -168,7 +168,7 @@ def _checked_rules(mechanism: Mechanism, policy: Policy, *, once: bool) -> Pairw
         hint = "Pass a policy on pairs that the mechanism obeys, such as Uniform at its classical level."
         got = Description(f"a {policy.kind} policy")
         raise InvalidInput("amplify", "policy", "compare pairs of values", got, hint=hint)
-    if mechanism.links_reports and not once:
+    if links_reports(mechanism) and not once:
         hint = (
             "Reports of one person share a random choice, so an observer can link them. Pass once=True if every person "
             "sends only one report, ever. Otherwise charge the level of all reports of a person, such as a lifetime "

@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from sfumato._core import Epsilon, Floats, OutputGroup, TwoOutputs, merged_groups
 from sfumato.auditing.audits import laws_of_sampler
+from sfumato.auditing.shuffling.structures import ReportGroup, structure_of
 from sfumato.errors import LimitExceeded
-from sfumato.mechanisms import Mechanism, ReportGroup, is_library_mechanism
+from sfumato.mechanisms import Mechanism, is_library_mechanism
 from sfumato.policy import INFINITE_CODE, LARGEST_DENSE, PairwisePolicy, representatives
 
 __all__ = ["Laws", "ProtectedPair", "protected_pairs"]
@@ -44,10 +45,8 @@ class Laws:
         self.size = len(mechanism.domain)
         # The structure of a class from elsewhere is not trusted; its law is listed, as the audit reads or compares it.
         is_small = self.size * mechanism.outputs <= _FEW_ENTRIES
-        self.is_structured = is_library_mechanism(mechanism) and not is_small
-        if self.is_structured and mechanism.report_groups([0]) is None:
-            self.is_structured = False
-        if not self.is_structured and self.size * mechanism.outputs > _MOST_ENTRIES:
+        self.structure = structure_of(mechanism) if is_library_mechanism(mechanism) and not is_small else None
+        if self.structure is None and self.size * mechanism.outputs > _MOST_ENTRIES:
             raise LimitExceeded(
                 f"amplify cannot list the law of {mechanism.name} over {self.size:,} values: values times outputs may "
                 f"be at most {_MOST_ENTRIES:,}, and no shorter form of the law is known. Use a smaller domain, or "
@@ -67,11 +66,11 @@ class Laws:
 
     def classes(self) -> npt.NDArray[np.int64]:
         """Return classes of values that the mechanism treats alike."""
-        return self.mechanism.symmetry_classes() if self.is_structured else np.arange(self.size)
+        return np.arange(self.size) if self.structure is None else self.structure.classes()
 
     def kinds(self, values: npt.NDArray[np.intp]) -> npt.NDArray[np.int64] | None:
         """Return a number per pair of values; pairs of one kind have the same distributions up to renamed outputs."""
-        return self.mechanism.pair_kinds(values) if self.is_structured else None
+        return None if self.structure is None else self.structure.kinds(values)
 
     def against_all(self, value: int, other: int, others: Sequence[int] | None = None) -> tuple[OutputGroup, ...]:
         """Return the outputs of two values, weighted by the least likelihood that any other person can have."""
@@ -94,7 +93,7 @@ class Laws:
         Outputs with proportional likelihoods for all people count as one. Both values of the pair must be among those
         that other people may have.
         """
-        if self.is_structured:
+        if self.structure is not None:
             return None
         members = list(range(self.size)) if others is None else list(others)
         merged: dict[tuple[Fraction, ...], list[Fraction]] = {}
@@ -117,7 +116,7 @@ class Laws:
 
     def crowds(self, value: int, other: int, among: npt.NDArray[np.intp]) -> list[int]:
         """Return a few of the values ``among`` that, if all other people have one, hide the pair least."""
-        if self.is_structured:
+        if self.structure is not None:
             rest = self.kinds_of_values(np.setdiff1d(among, [value, other]))
             chosen = rest[:: max(1, -(-len(rest) // _MOST_CROWDS))]
             return [*np.intersect1d(among, [value, other]).tolist(), *chosen]
@@ -135,10 +134,8 @@ class Laws:
 
     def _groups(self, values: Sequence[int], others: Sequence[int] | None) -> Iterable[ReportGroup]:
         """Return groups of outputs for some values."""
-        if self.is_structured:
-            groups = self.mechanism.report_groups(values, others)
-            assert groups is not None
-            return groups
+        if self.structure is not None:
+            return self.structure.groups(values, others)
         among = range(self.size) if others is None else others
         return [ReportGroup(tuple(c[x] for x in values), min(c[z] for z in among)) for c in self.columns]
 

@@ -7,13 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from sfumato._core import EpsilonLike, Floats, Integers, checked_integer, checked_integers
+from sfumato._core import EpsilonLike, checked_integer, checked_integers
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.base import SURROGATE_VALUES, Finished, ReportGroup
+from sfumato.mechanisms.base import SURROGATE_VALUES, Finished
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.high_low.base import HighLowMechanism
 from sfumato.mechanisms.high_low.sizes import best_high_low_mixture
@@ -150,10 +147,6 @@ class HighLowMixedSubsets(HighLowMechanism):
         """The probabilities of the two sizes."""
         return Fraction(ONE - self.weight, ONE), Fraction(self.weight, ONE)
 
-    def design_distribution(self) -> Floats:
-        is_sensitive, share = self.number_of != OUTSIDE, float(self.share)
-        return np.where(is_sensitive, share / is_sensitive.sum(), (1 - share) / len(self.unprotected))
-
     # -- the sampler ---------------------------------------------------------------------------------------
 
     def start(self, x: int) -> MixedState:
@@ -231,21 +224,6 @@ class HighLowMixedSubsets(HighLowMechanism):
 
     def representatives(self) -> Iterable[int]:
         return [int(self.protected(0)[0]), int(self.unprotected[0])]
-
-    def symmetry_classes(self) -> Integers:
-        return np.asarray(self.number_of == OUTSIDE, dtype=np.int64)
-
-    def pair_kinds(self, values: npt.NDArray[np.intp]) -> Integers:
-        is_harmless = self.symmetry_classes()[values]
-        return 2 * is_harmless[:, None] + is_harmless
-
-    def report_groups(self, values: Sequence[int], others: Sequence[int] | None = None) -> list[ReportGroup]:  # noqa: ARG002
-        groups = [
-            ReportGroup(tuple(weight * p for p in group.probabilities), weight * group.least)
-            for weight, part in zip(self.weights, self.parts, strict=True)
-            for group in self._groups_of_mixture(part, values)
-        ]
-        return [*groups, *self._revealing_groups(values)]
 
     def worst_columns(self, policy: Policy) -> Iterator[tuple[int, list[Fraction]]] | None:
         if not isinstance(policy, PairwisePolicy):

@@ -162,11 +162,6 @@ class TruncatedGeometric(Mechanism):
         pairs = ((self._tails[0], self._tails[-1]), inner)
         return None if any(exceeds(high, low, level) for high, low in pairs) else level
 
-    @property
-    def stated_epsilon(self) -> Epsilon | None:
-        """None, because the constructor receives the level between neighbours; see ``classical_epsilon()``."""
-        return None
-
     def guess_probability(self) -> Fraction:
         inner = (len(self.domain) - 2) * int(self.weights[len(self.domain) - 1])
         return Fraction(2 * self._tails[0] + inner, TOTAL * len(self.domain))

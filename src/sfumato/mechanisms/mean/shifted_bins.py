@@ -232,9 +232,6 @@ class ShiftedBins(Mechanism):
         )
         return sum(greatest, Fraction(0)) / len(self.domain)
 
-    def design_distribution(self) -> npt.NDArray[np.float64]:
-        return np.full(len(self.domain), 1 / len(self.domain))
-
     def parameters(self) -> dict[str, Any]:
         return {
             "epsilon": str(self.epsilon),

@@ -22,7 +22,7 @@ _SMALL = Domain(["none", "flu", "hiv", "cancer", "other"])
 
 def _uniform(single: Mechanism, epsilon: str, **settings: int) -> MemoizedMechanism:
     """Return the memoized form of a classical mechanism."""
-    policy = Uniform(single.domain, single.stated_epsilon or "1")
+    policy = Uniform(single.domain, getattr(single, "epsilon", "1"))
     return MemoizedMechanism.for_policies(single, policy, Uniform(single.domain, epsilon), **settings)
 
 

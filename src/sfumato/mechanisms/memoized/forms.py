@@ -38,6 +38,7 @@ __all__ = [
     "at_level",
     "check_sets",
     "mixture_odds",
+    "moments_of_copies",
 ]
 
 #: Bits of the probability ρ of a table. Weights of a permanent table are multiples of 2^22, so that the law of one
@@ -123,7 +124,7 @@ class Form(ABC, Generic[Kind]):
         Reports about an answer have affine counts, and so has the answer itself. Only one affine score is unbiased, so
         ψ is the score of the permanent mechanism.
         """
-        return permanent.shared_moments(u)
+        return moments_of_copies(permanent, u)
 
     def variants(self, single: Kind, lifetime: Policy) -> Iterable[Kind]:  # noqa: ARG002
         """Return mechanisms of one report at the same level whose sets may suit means over many waves better."""
@@ -140,6 +141,15 @@ class Form(ABC, Generic[Kind]):
     def start(self, permanent: Kind, x: int, earlier: int | None) -> Hashable:  # noqa: ARG002
         """Return the first state of the sampler for a further permanent answer of a person."""
         return permanent.start(x)
+
+
+def moments_of_copies(mechanism: Mechanism, u: Floats) -> Floats:
+    """Return Σ_x u(x)·E[φ_v(Y)² | x] for every value v, with the score φ(y) of a report that is sent twice."""
+    total = float(u.sum())
+    if total <= 0:
+        return np.zeros(len(u))
+    p = u / total
+    return total * np.maximum(mechanism.estimator.variances(p) + p**2, 0.0)
 
 
 def mixture_odds(single: Mixture, permanent: Mixture) -> Odds:

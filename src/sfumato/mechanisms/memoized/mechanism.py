@@ -125,7 +125,7 @@ class MemoizedMechanism(Mechanism):
             None if number is None else checked_integer(subject, parameter, number, least, _MOST_CHANGES)
             for parameter, (number, least) in limits.items()
         )
-        self._form: Form[Any] = form
+        self.form: Form[Any] = form
         self._response = response
         if response is None:
             keep, blank = form.keep(single, permanent), form.blank(single, permanent)
@@ -221,7 +221,7 @@ class MemoizedMechanism(Mechanism):
         int
             The permanent answer.
         """
-        state: Any = self._form.start(self.permanent, x, earlier)
+        state: Any = self.form.start(self.permanent, x, earlier)
         while not isinstance(state, Finished):
             state = self.permanent.step(state, draws)
         return state.report
@@ -241,7 +241,7 @@ class MemoizedMechanism(Mechanism):
         int
             Values with the same number share one permanent answer.
         """
-        return self._form.key(self.permanent, x, earlier)
+        return self.form.key(self.permanent, x, earlier)
 
     def representatives(self) -> Iterable[int]:
         return self.permanent.representatives()
@@ -279,23 +279,6 @@ class MemoizedMechanism(Mechanism):
     def guess_probability(self) -> Fraction:
         return self.single.guess_probability()
 
-    def design_distribution(self) -> Floats | None:
-        return self.single.design_distribution()
-
-    def further_promises(self) -> Sequence[tuple[str, Mechanism, Policy]]:
-        return (("all reports about one unchanged value", self.permanent, self.lifetime),)
-
-    @property
-    def keeps_answers(self) -> bool:
-        return self.refresh_every is None
-
-    @property
-    def links_reports(self) -> bool:
-        return True
-
-    def shared_moments(self, u: Floats) -> Floats:
-        return self._form.shared_moments(self.single, self.permanent, u)
-
     # -- repeated reports --------------------------------------------------------------------------------------
 
     def keep_probability(self, x: int) -> Fraction:
@@ -314,7 +297,7 @@ class MemoizedMechanism(Mechanism):
         """
         if not self.instantaneous.odds:
             return Fraction(0)
-        return Fraction(*self.instantaneous.odds[self._form.part_of(self.permanent, x)])
+        return Fraction(*self.instantaneous.odds[self.form.part_of(self.permanent, x)])
 
     def joint_probability(self, reports: Sequence[int], x: int) -> Fraction:
         """Return the exact probability of several reports about one permanent answer.
@@ -344,7 +327,7 @@ class MemoizedMechanism(Mechanism):
         blank = self.instantaneous.blank
         parted = bool(self.instantaneous.odds)
         rest = [(1 - keep) * blank.probability(report, x) for report in reports] if parted else []
-        return self._form.joint_probability(self.permanent, blank, reports, x, keep, rest)
+        return self.form.joint_probability(self.permanent, blank, reports, x, keep, rest)
 
     @property
     def most_answers(self) -> int | None:
@@ -355,15 +338,15 @@ class MemoizedMechanism(Mechanism):
         limit = None if self.max_changes is None else self.max_changes + 1
         if self.refresh_every is not None:
             return limit
-        most = self._form.most_answers(self.permanent)
+        most = self.form.most_answers(self.permanent)
         return most if limit is None else min(limit, most)
 
     @property
-    def _capacity(self) -> int | None:
+    def capacity(self) -> int | None:
         """Number of answers at which a memory is full although a value may need another one, or None if it never is."""
         limit = None if self.max_changes is None else self.max_changes + 1
         never_full = (
-            self.refresh_every is None and limit is not None and limit >= self._form.most_answers(self.permanent)
+            self.refresh_every is None and limit is not None and limit >= self.form.most_answers(self.permanent)
         )
         return None if never_full else limit
 
@@ -472,14 +455,14 @@ class MemoizedMechanism(Mechanism):
             got = Description(f"shape {indices.shape} and type {indices.dtype}")
             raise InvalidInput("effective_values", "values", must, got)
         true = indices.astype(np.int64)
-        most = self._capacity
+        most = self.capacity
         result = true.copy()
         if self.refresh_every is not None:
             epochs = np.arange(true.shape[1]) // self.refresh_every
             return true[:, (epochs if most is None else np.minimum(epochs, most - 1)) * self.refresh_every]
         if most is None or most >= true.shape[1]:
             return result
-        if self._form.shares_answers:
+        if self.form.shares_answers:
             must = "have max_changes of at least the number of buckets minus 1, because each person has other buckets"
             raise InvalidInput("effective_values", "the mechanism", must, self.max_changes)
         known = np.full((len(true), most), -1, dtype=np.int64)
@@ -529,7 +512,7 @@ class MemoizedMechanism(Mechanism):
         count = checked_integer("stale_share", "waves", waves, 0, _MOST_CHANGES)
         if not (is_number(change_rate) and 0 <= change_rate <= 1):
             raise InvalidInput("stale_share", "change_rate", "lie between 0 and 1", change_rate)
-        most = self._capacity
+        most = self.capacity
         numbers = np.arange(count)
         if self.refresh_every is not None:
             epochs = numbers // self.refresh_every
@@ -545,43 +528,6 @@ class MemoizedMechanism(Mechanism):
                 exact = exact * (1 - change_rate) + np.concatenate([[0.0], exact[:-1]]) * change_rate
             shares.append(0.0 if most is None else max(1 - float(exact.sum()), 0.0))
         return np.array(shares)
-
-    def greatest_stale_share(self, steps: int, change_rate: float = 1.0) -> float:
-        """Return the greatest share of people whose device reports about an earlier value.
-
-        Unlike :meth:`stale_share`, it does not assume that people change independently of each other and of earlier
-        changes. It bounds the bias of every frequency.
-
-        Parameters
-        ----------
-        steps
-            The number of waves before this one, from the first wave of the survey.
-        change_rate
-            The greatest share of people whose value changes from one wave to the next.
-
-        Returns
-        -------
-        float
-            The greatest possible share. Someone with a full memory of m answers has changed at least m times, so the
-            share is at most ``steps``·``change_rate``/m. On a schedule, it is at most the share of people who have
-            changed since the last refresh.
-
-        Examples
-        --------
-        >>> import sfumato as sf
-        >>> domain = sf.Domain.range(50)
-        >>> mechanism = sf.design(sf.Uniform(domain, 1), lifetime=sf.Uniform(domain, 2), max_changes=1)
-        >>> mechanism.greatest_stale_share(4, 0.1), mechanism.stale_share(5, 0.1).round(4).tolist()[-1]
-        (0.2, 0.0523)
-        """
-        most = self._capacity
-        if self.refresh_every is not None:
-            epoch = steps // self.refresh_every
-            first = (epoch if most is None else min(epoch, most - 1)) * self.refresh_every
-            return min(1.0, (steps - first) * change_rate)
-        if most is None or steps < most:
-            return 0.0
-        return min(1.0, steps * change_rate / most)
 
     # -- the spec ----------------------------------------------------------------------------------------------
 

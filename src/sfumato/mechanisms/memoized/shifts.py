@@ -21,8 +21,8 @@ class _CyclicForm(MixtureForm):
     """Cyclic designs: reports and permanent answers have the same sets, so their density is a compromise."""
 
     def variants(self, single: Mixture, lifetime: Policy) -> Iterable[Mixture]:
-        pairs, first = on_pairs(lifetime), single.stated_epsilon
-        if pairs is None or first is None or pairs.least[0].is_infinite:
+        pairs, first = on_pairs(lifetime), single.epsilon
+        if pairs is None or pairs.least[0].is_infinite:
             return
         seen = [single.parameters()["design"]]
         most = short_bits(len(single.domain))

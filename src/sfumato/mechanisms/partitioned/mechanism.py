@@ -21,7 +21,7 @@ import numpy.typing as npt
 from sfumato._core import Integers, quantity
 from sfumato.domain import Domain
 from sfumato.errors import LimitExceeded
-from sfumato.mechanisms.base import Finished, Mechanism, ReportGroup
+from sfumato.mechanisms.base import Finished, Mechanism
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.mixture import Mixture
 from sfumato.mechanisms.provenance import is_library_mechanism
@@ -174,60 +174,6 @@ class PartitionedMechanism(Mechanism):
         for number, part in enumerate(self.parts):
             first.setdefault(part, int(self.protected(number)[0]))
         return [*first.values(), *self.unprotected[:1].tolist()]
-
-    # -- pairs of values -----------------------------------------------------------------------------------
-
-    def symmetry_classes(self) -> Integers:
-        classes = np.zeros((len(self.domain), 3), np.int64)
-        classes[:, 0], classes[:, 1] = self.part_of, self.number_of == OUTSIDE
-        for number, part in enumerate(self.parts):
-            classes[self.protected(number), 2] = part.symmetry_classes()
-        return np.unique(classes, axis=0, return_inverse=True)[1].reshape(-1)
-
-    def pair_kinds(self, values: npt.NDArray[np.intp]) -> Integers:
-        kind_of = {part: kind for kind, part in enumerate(dict.fromkeys(self.parts))}
-        kind = np.array([kind_of[part] for part in self.parts])[self.part_of[values]]
-        outside = self.number_of[values] == OUTSIDE
-        same = self.part_of[values][:, None] == self.part_of[values]
-        inner = np.zeros(same.shape, np.int64)
-        for number in np.unique(self.part_of[values]).tolist():
-            (members,) = np.nonzero((self.part_of[values] == number) & ~outside)
-            inner[np.ix_(members, members)] = self.parts[number].pair_kinds(self.number_of[values[members]])
-        side = 2 * kind + outside
-        codes = np.stack(np.broadcast_arrays(same, side[:, None], side, inner), axis=-1)
-        flat = np.unique(codes.reshape(-1, 4), axis=0, return_inverse=True)[1]
-        return flat.reshape(same.shape)
-
-    def report_groups(self, values: Sequence[int], others: Sequence[int] | None = None) -> list[ReportGroup] | None:
-        elsewhere = range(len(self.domain)) if others is None else others
-        parts_of_others = set(self.part_of[np.asarray(elsewhere, np.intp)].tolist())
-        groups: list[ReportGroup] = []
-        for number in dict.fromkeys(int(self.part_of[x]) for x in values):
-            # A value of another part cannot send the reports of this part.
-            inside = [x for x in values if self.part_of[x] == number]
-            for group in self._groups_of_mixture(self.parts[number], inside):
-                likelihoods = dict(zip(inside, group.probabilities, strict=True))
-                everywhere = tuple(likelihoods.get(x, Fraction(0)) for x in values)
-                groups.append(ReportGroup(everywhere, group.least * (parts_of_others == {number})))
-        return [*groups, *self._revealing_groups(values)]
-
-    def _groups_of_mixture(self, part: Mixture, values: Sequence[int]) -> Iterator[ReportGroup]:
-        """Yield the groups of a part's reports, for values of the part."""
-        # All sensitive values have one number in a part whose sets contain all of them.
-        last = len(part.domain) - 1
-        number = {x: min(int(self.number_of[x]), last) for x in values if self.number_of[x] != OUTSIDE}
-        numbers = list(dict.fromkeys(number.values()))
-        for group in part.report_groups(numbers):
-            # An unprotected value has the low likelihood, which is the least, for all reports of its part.
-            of_number = dict(zip(numbers, group.probabilities, strict=True))
-            yield ReportGroup(tuple(of_number[number[x]] if x in number else group.least for x in values), group.least)
-
-    def _revealing_groups(self, values: Sequence[int]) -> Iterator[ReportGroup]:
-        """Yield the reports that reveal an unprotected value."""
-        for x in values:
-            if self.number_of[x] == OUTSIDE:
-                report = self.revealed(x)
-                yield ReportGroup(tuple(self.probability(report, y) for y in values), Fraction(0))
 
     # -- the columns that can be the worst -----------------------------------------------------------------
 

@@ -258,11 +258,6 @@ class ProductMechanism(Mechanism):
     def guess_probability(self) -> Fraction:
         return math.prod((factor.guess_probability() for factor in self.factors), start=Fraction(1))
 
-    def design_distribution(self) -> Floats:
-        uniform = (np.full(size, 1 / size) for size in self.sizes)
-        pairs = zip((factor.design_distribution() for factor in self.factors), uniform, strict=True)
-        return kronecker(other if prior is None else prior for prior, other in pairs)
-
     def matrix(self) -> Floats:
         if len(self.domain) * self.outputs > LARGEST_MATRIX:
             return super().matrix()  # raises an error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -217,18 +216,6 @@ class SampledParts(Mechanism):
         """For each attribute of each part, the number of values per step along it, and its size."""
         shape = self.domain.shape
         return [[(math.prod(shape[axis + 1 :]), shape[axis]) for axis in axes] for axes in self.axes]
-
-    @property
-    def links_reports(self) -> bool:
-        return True
-
-    def repeating(self, report: int) -> Mechanism:
-        chosen, _ = self.split_report(report)
-        same = copy.copy(self)
-        same.weights, same.total = tuple(int(number == chosen) for number in range(len(self.parts))), 1
-        for derived in ("_bounds", "probabilities", "hash"):
-            same.__dict__.pop(derived, None)
-        return same
 
     def representatives(self) -> Iterable[int]:
         # Values that together have every index of every attribute.

@@ -178,10 +178,6 @@ class TableMechanism(Mechanism):
         greatest = sum(self.weights.max(axis=0).tolist())
         return Fraction(greatest, TOTAL * len(self.domain))
 
-    def design_distribution(self) -> npt.NDArray[np.float64]:
-        prior = np.ones(len(self.domain)) if self.design_prior is None else self.design_prior
-        return np.asarray(prior / prior.sum())
-
     def matrix(self) -> npt.NDArray[np.float64]:
         matrix: npt.NDArray[np.float64] = self.weights / TOTAL
         return matrix

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import functools
-import itertools
-import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from sfumato._core import Epsilon, EpsilonLike, Integers, checked_integer, floor_of_ratio
+from sfumato._core import Epsilon, EpsilonLike, checked_integer, floor_of_ratio
 from sfumato.domain import Domain, checked_domain
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.base import Finished, Mechanism, ReportGroup, read_epsilon
+from sfumato.mechanisms.base import Finished, Mechanism, read_epsilon
 from sfumato.mechanisms.draws import Draws, Layout
 from sfumato.mechanisms.mixture import ONE, TwoLevelMechanism
 
@@ -165,29 +160,6 @@ class UnaryEncoding(IndependentBits, TwoLevelMechanism):
         # Because p ≥ q, a value whose bit is set is likeliest, unless no bit is set.
         no_bit = (1 - p) * (1 - q) ** (size - 1)
         return (no_bit + self._greatest_with_bits(p, q, size)) / size
-
-    def symmetry_classes(self) -> Integers:
-        return np.zeros(len(self.domain), np.int64)
-
-    def pair_kinds(self, values: npt.NDArray[np.intp]) -> Integers:
-        return np.zeros((len(values), len(values)), np.int64)
-
-    def report_groups(
-        self,
-        values: Sequence[int],
-        others: Sequence[int] | None = None,  # noqa: ARG002
-    ) -> list[ReportGroup] | None:
-        p, q = self.bit_probabilities
-        if q == 0:
-            return None
-        # Given the bits of the values in question, the likelihood of any value is that of all bits drawn with q, times
-        # a ratio that is p/q if its bit is set and (1-p)/(1-q) if not. Because p ≥ q, the second ratio is smaller.
-        ratio = {True: p / q, False: (1 - p) / (1 - q) if q < 1 else Fraction(1)}
-        groups = []
-        for bits in itertools.product((True, False), repeat=len(values)):
-            mass = math.prod((q if bit else 1 - q for bit in bits), start=Fraction(1))
-            groups.append(ReportGroup(tuple(mass * ratio[bit] for bit in bits), mass * min(ratio.values())))
-        return groups
 
     def in_set(self, report: int, x: int) -> bool:
         return bool(report >> x & 1)

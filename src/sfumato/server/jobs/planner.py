@@ -22,7 +22,7 @@ from sfumato.collecting import Aggregate
 from sfumato.compiler import SEARCH_SECONDS, SEARCHED_VALUES, design, plan
 from sfumato.errors import InvalidInput, SfumatoError
 from sfumato.estimation import check_estimable
-from sfumato.mechanisms import Mechanism, attribute_guesses, mechanism_from_spec
+from sfumato.mechanisms import Mechanism, attribute_guesses, keeps_answers, mechanism_from_spec
 from sfumato.policy import (
     Blocks,
     PairwisePolicy,
@@ -312,7 +312,7 @@ def create(request: dict[str, Any]) -> dict[str, Any]:
         message = f"{what} cannot be estimated from reports of this mechanism: {in_words(error)}"
         raise ApiError("invalid", message) from None
     certificate = audit(mechanism, policy).raise_if_violated()
-    if request.get("waves") and not mechanism.keeps_answers:
+    if request.get("waves") and not keeps_answers(mechanism):
         raise ApiError("invalid", "waves need a memoized mechanism, which has two levels; state a lifetime policy")
     return {
         "policy": canonical_json(policy.to_dict()),
