@@ -9,9 +9,11 @@ Only the estimator states the errors of a mechanism. Risks and plans use ``secon
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +22,7 @@ from sfumato._core import Floats, Integers, project_protected
 from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms.estimators.forms import Cohort
 from sfumato.mechanisms.estimators.likelihood import Fit, fit_histogram
-from sfumato.mechanisms.estimators.limits import ScoreLaw
+from sfumato.mechanisms.estimators.limits import ScoreLaw, relative_spread
 from sfumato.mechanisms.estimators.marginals import (
     MOST_SCORES,
     MarginalEstimator,
@@ -30,13 +32,15 @@ from sfumato.mechanisms.estimators.marginals import (
 )
 from sfumato.mechanisms.estimators.scores import OutputScores, Scores
 
-__all__ = ["Estimator", "HistogramEstimator", "SamplingDistribution", "with_some_mass"]
+__all__ = ["Estimator", "HistogramEstimator", "SamplingDistribution", "ScoreEstimator", "with_some_mass"]
 
 
 #: Fraction of the greatest score below which a score counts as zero; inverting a matrix leaves such rounding errors.
 _NEGLIGIBLE = 1e-9
 #: Maximum number of EM steps towards the law of the reports; standard errors of means then agree within 1%.
 _STEPS = 50
+#: Maximum number of scores in memory at once, unless those of a single value are more.
+_BATCH = 2**18
 #: Mass of the uniform distribution that is mixed into p before a division by p.
 _LEAST_MASS = 1e-6
 
@@ -545,3 +549,76 @@ class HistogramEstimator(Estimator):
         # Σ_y share_y·π_x Q(y|x)/(π·Q_y).
         law = self.expected_counts(prior)
         return np.asarray(prior * self.adjoint(np.where(law > 0, fractions / np.where(law > 0, law, 1), 0)))
+
+
+class ScoreEstimator(HistogramEstimator):
+    """Estimator that derives all errors from the scores of the outputs; subclasses may know shorter ways."""
+
+    def score_batches(self) -> Iterator[tuple[slice, Floats]]:
+        """Yield batches of values with the scores of all outputs for them."""
+        step = max(1, _BATCH // len(self.expected_counts(np.full(self.size, 1 / self.size))))
+        for start in range(0, self.size, step):
+            stop = min(start + step, self.size)
+            yield slice(start, stop), self.scores_of(np.eye(stop - start, self.size, start))
+
+    def scores_of(self, weights: Floats) -> Floats:
+        """Return the scores of all outputs for each of several vectors of weights."""
+        return np.stack([self.output_scores(row) for row in weights])
+
+    def second_moments(self) -> Floats:
+        return self.adjoint(sum(np.sum(scores**2, axis=0) for _, scores in self.score_batches()))
+
+    def variances(self, p: Floats) -> Floats:
+        law = self.expected_counts(p)
+        return np.concatenate([scores**2 @ law for _, scores in self.score_batches()]) - p**2
+
+    def covariance(self, p: Floats) -> Floats:
+        law = self.expected_counts(p)
+        products = np.empty((self.size, self.size))
+        for values, scores in self.score_batches():
+            is_whole = len(scores) == self.size
+            products[values] = (
+                (scores * law) @ scores.T if is_whole else [self.frequencies(law * row) for row in scores]
+            )
+        return (products + products.T) / 2 - np.outer(p, p)
+
+    def variance(self, weights: Floats, p: Floats) -> float:
+        return float(self.expected_counts(p) @ self.output_scores(weights) ** 2 - (weights @ p) ** 2)
+
+    def score_values(self) -> tuple[Floats, Floats]:
+        scores = np.concatenate([batch for _, batch in self.score_batches()])
+        return scores, np.stack([self.expected_counts(row) for row in np.eye(self.size)])
+
+    def score_probabilities(self, p: Floats) -> Floats:
+        law = self.expected_counts(p)
+        return np.broadcast_to(law, (self.size, len(law)))
+
+    @functools.cached_property
+    def _ends(self) -> tuple[Floats, Floats]:
+        """The least and the greatest score of each value."""
+        ends = [(scores.min(axis=1), scores.max(axis=1)) for _, scores in self.score_batches()]
+        least, greatest = (np.concatenate(part) for part in zip(*ends, strict=True))
+        return least, greatest
+
+    def score_bounds(self) -> tuple[Floats, Floats]:
+        return self._ends
+
+    def laws_of_means(self, p: Floats, n: int) -> Sequence[ScoreLaw]:
+        """Return the law of scores that are means over kinds of outputs, with the mean and variance of the estimate."""
+        (law,) = HistogramEstimator.score_laws(self, p, n)
+        # The exact scores of people with another value have mean zero, and of the value mean one; their means nearly.
+        others = law.score_values - np.sum(law.in_group * law.score_values, axis=1, keepdims=True)
+        at_own = law.score_values - np.sum(law.at_value * law.score_values, axis=1, keepdims=True) + 1
+        none = np.zeros_like(law.at_value)
+        squares = [np.sum(part * scores**2, axis=1) for part, scores in zip(law.parts, (at_own, others), strict=False)]
+        rough = p * squares[0] + (1 - p) * squares[1] - p**2
+        return [
+            replace(
+                law,
+                score_values=np.hstack([at_own, others]),
+                at_value=np.hstack([law.at_value, none]),
+                in_group=np.hstack([none, law.in_group]),
+                outside_group=np.hstack([none, none]),
+                spread=relative_spread(self.variances(p), rough),
+            )
+        ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Self
 
@@ -10,7 +11,7 @@ import numpy as np
 from sfumato._core import Floats, count_text, quantity
 from sfumato.errors import Description, InvalidInput, LimitExceeded
 from sfumato.mechanisms.base import LARGEST_MATRIX, Mechanism
-from sfumato.mechanisms.estimators.base import Estimator, HistogramEstimator
+from sfumato.mechanisms.estimators.base import Estimator, ScoreEstimator
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
 
 __all__ = ["LeastSquaresEstimator", "MatrixEstimator", "default_estimator", "efficient_estimator"]
@@ -28,7 +29,7 @@ _HINT = (
 )
 
 
-class LeastSquaresEstimator(HistogramEstimator):
+class LeastSquaresEstimator(ScoreEstimator):
     """Base class of estimators with the least variance of all linear unbiased ones at some distribution of values."""
 
     def distribution_for_sums(self, nearest: Floats, fractions: Floats, n: int) -> Floats:
@@ -130,32 +131,13 @@ class MatrixEstimator(LeastSquaresEstimator):
     def adjoint(self, weights: Floats) -> Floats:
         return np.asarray(self._matrix @ weights)
 
-    def second_moments(self) -> Floats:
+    def score_batches(self) -> Iterator[tuple[slice, Floats]]:
         self._require_complete()
-        return np.asarray(self._matrix @ np.sum(self._left_inverse**2, axis=0))
-
-    def variances(self, p: Floats) -> Floats:
-        self._require_complete()
-        return np.asarray(self._left_inverse**2 @ self.expected_counts(p) - p**2)
+        yield slice(self.size), self._left_inverse
 
     def variance(self, weights: Floats, p: Floats) -> float:
         _, centred = _centred(weights)
         return float(self.expected_counts(p) @ self.output_scores(centred) ** 2 - (centred @ p) ** 2)
-
-    def covariance(self, p: Floats) -> Floats:
-        self._require_complete()
-        return (self._left_inverse * self.expected_counts(p)) @ self._left_inverse.T - np.outer(p, p)
-
-    def score_values(self) -> tuple[Floats, Floats]:
-        self._require_complete()
-        return self._left_inverse, self._matrix
-
-    def score_probabilities(self, p: Floats) -> Floats:
-        return np.broadcast_to(self.expected_counts(p), self._matrix.shape)
-
-    def score_bounds(self) -> tuple[Floats, Floats]:
-        self._require_complete()
-        return self._left_inverse.min(axis=1), self._left_inverse.max(axis=1)
 
 
 def _centred(weights: Floats) -> tuple[Floats, Floats]:

@@ -28,17 +28,10 @@ def mean_estimator(mechanism: Mechanism) -> Estimator:
     return GeometricEstimator(mechanism)
 
 
-class _ScoreEstimator(LeastSquaresEstimator):
-    """Base class of estimators that know the score of every output for any weights."""
-
-    def variance(self, weights: Floats, p: Floats) -> float:
-        return float(self.expected_counts(p) @ self.output_scores(weights) ** 2 - (weights @ p) ** 2)
-
-
 # -- bins at a random offset ---------------------------------------------------------------------------------
 
 
-class ShiftedBinsEstimator(_ScoreEstimator):
+class ShiftedBinsEstimator(LeastSquaresEstimator):
     """Estimator from bins at a random offset, of least variance at the uniform distribution u.
 
     The boundary b between the values b and b+1 is a boundary of bins only at the offset r = b mod m. There, a report
@@ -131,20 +124,6 @@ class ShiftedBinsEstimator(_ScoreEstimator):
         # The two boundaries of a value have different offsets, so one of their scores is zero.
         return np.asarray(self._mean**2 + 2 * self._mean * means + padded[:-1] + padded[1:] - p**2)
 
-    def covariance(self, p: Floats) -> Floats:
-        scores = self._score_matrix()
-        return np.asarray((scores.T * self.expected_counts(p)) @ scores - np.outer(p, p))
-
-    def _score_matrix(self) -> Floats:
-        """Return the scores of all values, with a row per output."""
-        boundaries = np.arange(self.size - 1)
-        outputs = np.arange(self._outputs)[:, None]
-        scores = self._scale * ((outputs >= boundaries + self._width) - self._above)
-        scores[outputs % self._width != boundaries % self._width] = 0.0
-        padding = np.zeros((self._outputs, 1))
-        padded = np.hstack([padding, scores, padding])
-        return np.asarray(self._mean + padded[:, :-1] - padded[:, 1:])
-
     def score_values(self) -> tuple[Floats, Floats]:
         above, below = self._scale * (1 - self._above), -self._scale * self._above
         scores = self._mean[:, None] + np.column_stack(
@@ -187,7 +166,7 @@ class ShiftedBinsEstimator(_ScoreEstimator):
 # -- geometric noise -----------------------------------------------------------------------------------------
 
 
-class GeometricEstimator(_ScoreEstimator):
+class GeometricEstimator(LeastSquaresEstimator):
     """Estimator from geometric noise, the inverse of the matrix Q, which has three diagonals.
 
     With ratio α, an inner report y has the score (1+α²)/(1-α)² for the value y and -α/(1-α)² for its neighbours. A
@@ -255,10 +234,6 @@ class GeometricEstimator(_ScoreEstimator):
         law = self.expected_counts(p)
         _, below, above = self._around(law, law * self._near**2)
         return np.asarray(law * self._equal**2 + below + above - p**2)
-
-    def covariance(self, p: Floats) -> Floats:
-        scores = np.diag(self._equal) + np.diag(self._near[:-1], 1) + np.diag(self._near[1:], -1)
-        return np.asarray((scores.T * self.expected_counts(p)) @ scores - np.outer(p, p))
 
     def score_values(self) -> tuple[Floats, Floats]:
         scores = np.column_stack([np.zeros(self.size), *self._around(self._equal, self._near)])

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from sfumato._core import Floats
-from sfumato.mechanisms.estimators.base import HistogramEstimator
+from sfumato.mechanisms.estimators.base import ScoreEstimator
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
-from sfumato.mechanisms.estimators.limits import ScoreLaw, relative_spread
+from sfumato.mechanisms.estimators.limits import ScoreLaw
 from sfumato.mechanisms.nested_cyclic.mechanism import NestedCyclic
 from sfumato.mechanisms.nested_cyclic.transforms import (
     Spectrum,
@@ -23,7 +22,7 @@ from sfumato.mechanisms.nested_cyclic.transforms import (
 __all__ = ["NestedCyclicEstimator"]
 
 
-class NestedCyclicEstimator(HistogramEstimator):
+class NestedCyclicEstimator(ScoreEstimator):
     """Least squares at the uniform distribution, as a filter.
 
     Let f_e(b, i) be the likelihood of the value (b, i) in the report of pattern e that is not shifted, relative to the
@@ -111,19 +110,6 @@ class NestedCyclicEstimator(HistogramEstimator):
     def variances(self, p: Floats) -> Floats:
         return np.asarray(self._gather(self.expected_counts(p), self._squares()) - p**2)
 
-    def covariance(self, p: Floats) -> Floats:
-        law = self.expected_counts(p)
-        products = np.empty((self.size, self.size))
-        unit = np.zeros(self.size)
-        for x in range(self.size):
-            unit[x] = 1.0
-            products[x] = self.frequencies(law * self.output_scores(unit))
-            unit[x] = 0.0
-        return (products + products.T) / 2 - np.outer(p, p)
-
-    def variance(self, weights: Floats, p: Floats) -> float:
-        return float(self.expected_counts(p) @ self.output_scores(weights) ** 2 - (weights @ p) ** 2)
-
     # -- the scores of one report ------------------------------------------------------------------------------
 
     def _class_scores(self) -> tuple[Floats, Floats]:
@@ -145,26 +131,7 @@ class NestedCyclicEstimator(HistogramEstimator):
         return np.maximum(np.column_stack(columns), 0.0)
 
     def score_laws(self, p: Floats, n: int) -> Sequence[ScoreLaw]:
-        """Return the law of the mean scores of levels, with the mean and the variance of the estimate."""
-        (law,) = super().score_laws(p, n)
-        # The exact scores of another value have mean zero; their means by level do nearly.
-        others = law.score_values - np.sum(law.in_group * law.score_values, axis=1, keepdims=True)
-        none = np.zeros_like(law.at_value)
-        squares = [
-            np.sum(part * scores**2, axis=1)
-            for part, scores in zip(law.parts, (law.score_values, others), strict=False)
-        ]
-        rough = p * squares[0] + (1 - p) * squares[1] - p**2
-        return [
-            replace(
-                law,
-                score_values=np.hstack([law.score_values, others]),
-                at_value=np.hstack([law.at_value, none]),
-                in_group=np.hstack([none, law.in_group]),
-                outside_group=np.hstack([none, none]),
-                spread=relative_spread(self.variances(p), rough),
-            )
-        ]
+        return self.laws_of_means(p, n)
 
     def score_bounds(self) -> tuple[Floats, Floats]:
         ends = np.array([(scores.min(), scores.max()) for scores in self._score_tables()])

@@ -63,9 +63,6 @@ class ProductEstimator(LeastSquaresEstimator):
     def variances(self, p: Floats) -> Floats:
         return along_axes([decoder**2 for decoder in self._decoders], self.expected_counts(p)) - p**2
 
-    def variance(self, weights: Floats, p: Floats) -> float:
-        return float(self.expected_counts(p) @ self.output_scores(weights) ** 2 - (weights @ p) ** 2)
-
     def covariance(self, p: Floats) -> Floats:
         # E[φ_x φ_x'] is a product over factors for each output, so pairs of coordinates are decoded along each axis.
         products = [(decoder[:, None] * decoder).reshape(-1, decoder.shape[1]) for decoder in self._decoders]

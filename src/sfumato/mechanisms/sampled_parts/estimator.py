@@ -19,7 +19,7 @@ import numpy as np
 from sfumato._core import Floats, quantity
 from sfumato.errors import Description, LimitExceeded
 from sfumato.mechanisms.base import LARGEST_MATRIX, Mechanism
-from sfumato.mechanisms.estimators.base import Estimator, HistogramEstimator
+from sfumato.mechanisms.estimators.base import Estimator, HistogramEstimator, ScoreEstimator
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
 from sfumato.mechanisms.estimators.marginals import HistogramMarginal, MarginalEstimator, checked_axes, kept_axes
 from sfumato.mechanisms.estimators.matrix import efficient_estimator
@@ -98,7 +98,7 @@ def _estimator(part: Mechanism) -> Estimator:
     return efficient_estimator(part)
 
 
-class SampledPartsEstimator(HistogramEstimator):
+class SampledPartsEstimator(ScoreEstimator):
     """Unbiased estimator of the sums of frequencies that are sums over parts.
 
     The weights w of a sum split into effects w_T. The score of a report of part c is the constant effect plus
@@ -196,9 +196,6 @@ class SampledPartsEstimator(HistogramEstimator):
             sums += of_part.reshape([size if axis in part.axes else 1 for axis, size in enumerate(self.shape)])
         return sums.reshape(-1)
 
-    def variance(self, weights: Floats, p: Floats) -> float:
-        return float(self.expected_counts(p) @ self.output_scores(weights) ** 2 - (weights @ p) ** 2)
-
     def marginal(self, shape: Sequence[int], axes: Sequence[int]) -> MarginalEstimator:
         chosen = checked_axes(shape, axes, self.size)
         if tuple(shape) != self.shape:
@@ -210,38 +207,23 @@ class SampledPartsEstimator(HistogramEstimator):
 
     # -- single frequencies ------------------------------------------------------------------------------------
 
-    @cached_property
-    def _scores(self) -> Floats:
-        """The score of every report for every value, if the reports determine all frequencies."""
+    def score_batches(self) -> Iterator[tuple[slice, Floats]]:
         self._require_complete()
         if self.size * self._outputs > LARGEST_MATRIX:
             raise LimitExceeded(
                 f"the scores of {self.size} values by {self._outputs} outputs are more than the limit of "
                 f"{LARGEST_MATRIX:,} entries. Ask for marginals."
             )
+        yield slice(self.size), self._scores
+
+    @cached_property
+    def _scores(self) -> Floats:
+        """The score of every report for every value."""
         return np.stack([self.output_scores(row) for row in np.eye(self.size)])
 
     def frequencies(self, fractions: Floats) -> Floats:
         self._require_complete()
         return self.marginal(self.shape, range(len(self.shape))).frequencies(fractions)
-
-    def second_moments(self) -> Floats:
-        return self.adjoint(np.sum(self._scores**2, axis=0))
-
-    def variances(self, p: Floats) -> Floats:
-        return np.asarray(self._scores**2 @ self.expected_counts(p) - p**2)
-
-    def covariance(self, p: Floats) -> Floats:
-        return (self._scores * self.expected_counts(p)) @ self._scores.T - np.outer(p, p)
-
-    def score_values(self) -> tuple[Floats, Floats]:
-        return self._scores, np.stack([self.expected_counts(row) for row in np.eye(self.size)])
-
-    def score_probabilities(self, p: Floats) -> Floats:
-        return np.broadcast_to(self.expected_counts(p), self._scores.shape)
-
-    def score_bounds(self) -> tuple[Floats, Floats]:
-        return self._scores.min(axis=1), self._scores.max(axis=1)
 
     # -- effects, for marginals --------------------------------------------------------------------------------
 

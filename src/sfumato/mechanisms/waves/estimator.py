@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Floats
-from sfumato.mechanisms.estimators.base import HistogramEstimator
+from sfumato.mechanisms.estimators.base import ScoreEstimator
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
-from sfumato.mechanisms.estimators.limits import ScoreLaw, relative_spread
+from sfumato.mechanisms.estimators.limits import ScoreLaw
 from sfumato.mechanisms.waves.mechanism import Waves
 from sfumato.mechanisms.waves.toeplitz import Toeplitz
 
 __all__ = ["WavesEstimator"]
 
-#: Maximum number of scores in memory at once, unless those of a single value are more.
+#: Maximum number of mean scores in memory at once.
 _BATCH = 2**18
 #: Number of rows of a matrix that are transformed at once.
 _ROWS = 64
 
 
-class WavesEstimator(HistogramEstimator):
+class WavesEstimator(ScoreEstimator):
     """Least squares with the weights of an order without ends, and the exact total.
 
     Let δ_y(x) be the likelihood of the value x in the report y relative to the uniform law, minus 1, and ω_y the
@@ -106,18 +105,14 @@ class WavesEstimator(HistogramEstimator):
     def output_scores(self, weights: Floats) -> Floats:
         return np.asarray(self._spread(self._contrast(weights)) + np.expand_dims(weights @ self._base, -1))
 
+    def scores_of(self, weights: Floats) -> Floats:
+        return self.output_scores(weights)  # one transform for all
+
     def adjoint(self, weights: Floats) -> Floats:
         weighted = self._reference * weights
         return np.asarray(self._gather(self._tables(weighted)) + weighted.sum())
 
     # -- errors of the estimate --------------------------------------------------------------------------------
-
-    def _score_batches(self) -> Iterator[tuple[slice, Floats]]:
-        """Yield batches of values with the scores of all reports for them."""
-        count = max(1, _BATCH // len(self._reference))
-        for start in range(0, self.size, count):
-            stop = min(start + count, self.size)
-            yield slice(start, stop), self.output_scores(np.eye(stop - start, self.size, start))
 
     def second_moments(self) -> Floats:
         return self.adjoint(self._squared_lengths)
@@ -157,13 +152,6 @@ class WavesEstimator(HistogramEstimator):
         """Return numbers of all reports as tables with a row per wave and a column per shift."""
         return outputs.reshape(*outputs.shape[:-1], len(self._shares), self._modulus)
 
-    def variances(self, p: Floats) -> Floats:
-        law = self.expected_counts(p)
-        squares = np.empty(self.size)
-        for values, scores in self._score_batches():
-            squares[values] = scores**2 @ law
-        return np.asarray(squares - p**2)
-
     def covariance(self, p: Floats) -> Floats:
         law = self._tables(self.expected_counts(p))
         products = np.empty((self.size, self.size))
@@ -178,9 +166,6 @@ class WavesEstimator(HistogramEstimator):
             products[:, start : start + _ROWS] = self._contrast(columns, refine=False).T
         mean = p - self._base
         return (products + products.T) / 2 - np.outer(mean, mean)
-
-    def variance(self, weights: Floats, p: Floats) -> float:
-        return float(self.expected_counts(p) @ self.output_scores(weights) ** 2 - (weights @ p) ** 2)
 
     # -- the scores of one report ------------------------------------------------------------------------------
 
@@ -224,31 +209,4 @@ class WavesEstimator(HistogramEstimator):
         return np.asarray(np.maximum(columns.reshape(self.size, -1), 0.0))
 
     def score_laws(self, p: Floats, n: int) -> Sequence[ScoreLaw]:
-        """Return the law of the mean scores, with the mean and the variance of the estimate."""
-        (law,) = super().score_laws(p, n)
-        # The exact scores of people with another value have mean zero; their means by wave do nearly.
-        others = law.score_values - np.sum(law.in_group * law.score_values, axis=1, keepdims=True)
-        at_own = law.score_values - np.sum(law.at_value * law.score_values, axis=1, keepdims=True) + 1
-        none = np.zeros_like(law.at_value)
-        squares = [np.sum(part * scores**2, axis=1) for part, scores in zip(law.parts, (at_own, others), strict=False)]
-        rough = p * squares[0] + (1 - p) * squares[1] - p**2
-        return [
-            replace(
-                law,
-                score_values=np.hstack([at_own, others]),
-                at_value=np.hstack([law.at_value, none]),
-                in_group=np.hstack([none, law.in_group]),
-                outside_group=np.hstack([none, none]),
-                spread=relative_spread(self.variances(p), rough),
-            )
-        ]
-
-    @functools.cached_property
-    def _bounds(self) -> tuple[Floats, Floats]:
-        """The least and the greatest score of each value."""
-        ends = [(scores.min(axis=1), scores.max(axis=1)) for _, scores in self._score_batches()]
-        least, greatest = (np.concatenate(part) for part in zip(*ends, strict=True))
-        return least, greatest
-
-    def score_bounds(self) -> tuple[Floats, Floats]:
-        return self._bounds
+        return self.laws_of_means(p, n)
