@@ -14,16 +14,16 @@ CHECK_STAMP := $(VENV)/.check-setup-done
 unexport PYTHONDONTWRITEBYTECODE
 
 # Folders that lint checks.
-SOURCES := src tests examples scripts $(wildcard benchmarks)
+SOURCES := src tests examples scripts papers $(wildcard benchmarks)
 # Folders with scripts of the browser.
 SCRIPTS := clients src/sfumato/server/pages tests/browser
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick lint docs bench soak clean
+.PHONY: help setup demo test quick lint docs bench reproduce soak clean
 .DELETE_ON_ERROR:
 
 help:  ## List the targets.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  Variables: PYTHON, the interpreter of the environment (now $(PYTHON)); JOBS, the number of parallel test processes (now $(JOBS))."
 
@@ -67,6 +67,9 @@ docs: setup $(CHECK_STAMP)  ## Check the documentation against the code, take sc
 
 bench: setup  ## Run the benchmarks.
 	$(BIN)/python -m benchmarks
+
+reproduce: setup  ## Repeat the experiments of the papers, and write them to build/papers.
+	$(BIN)/python -m papers --all -o build/papers
 
 soak: setup $(CHECK_STAMP)  ## Run the tests with many more random cases; this is slow.
 	$(BIN)/python -m pytest -n $(JOBS) --soak tests

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 import sfumato as sf
+from sfumato.datasets import data_folder
 from sfumato.mechanisms import BlockMechanism
-from sfumato.papers.data import data_folder
 
 ROWS, COLUMNS, PEOPLE = 125, 350, 3_670_000
 #: Rows and columns of cells in a block, by the number of blocks.

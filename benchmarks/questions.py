@@ -31,8 +31,8 @@ import sfumato as sf
 from benchmarks.baselines.levels import Haar, Hierarchy, LevelSampling
 from benchmarks.baselines.means import Geometric, Hybrid, OneBit, Piecewise, SteepBit
 from benchmarks.baselines.square_wave import SquareWave, reconstruct
+from sfumato.datasets import data_folder
 from sfumato.mechanisms import Mechanism, count_law_for
-from sfumato.papers.data import data_folder
 
 Floats = npt.NDArray[np.float64]
 

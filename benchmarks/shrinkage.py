@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 import sfumato as sf
 from sfumato.collecting import Aggregate
+from sfumato.datasets import census_column, data_folder, us_grid
 from sfumato.estimation.empirical_bayes import Shrinkage, fit_posterior
 from sfumato.mechanisms import (
     BlockMechanism,
@@ -30,7 +31,6 @@ from sfumato.mechanisms import (
     confidence_limits,
     count_law_for,
 )
-from sfumato.papers.data import census_column, data_folder, us_grid
 
 Floats = npt.NDArray[np.float64]
 

@@ -23,8 +23,8 @@ import pandas as pd
 
 import sfumato as sf
 from benchmarks.baselines.attributes import FakeData
+from sfumato.datasets import census_column, data_folder
 from sfumato.mechanisms import Mechanism, NotIdentifiable, ProductMechanism, RandomizedResponse
-from sfumato.papers.data import census_column, data_folder
 from sfumato.questions import marginal_sums
 
 Floats = npt.NDArray[np.float64]

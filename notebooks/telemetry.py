@@ -32,7 +32,7 @@ def _():
     import numpy as np
 
     import sfumato as sf
-    from sfumato.papers.data import page_clicks
+    from sfumato.datasets import page_clicks
 
     clicks = page_clicks(None)  # or page_clicks(Path("folder")) for the real file
     print(clicks.source)

@@ -1,6 +1,6 @@
 """Write docs/reproduce.md and its figures from the results of a full run.
 
-sfumato reproduce --all --data DIR -o results
+python -m papers --all --data DIR -o results
 python scripts/make_reproduce_page.py results
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from make_figures import plain
 
-from sfumato.papers.experiment import all_experiments
+from papers.experiment import all_experiments
 
 DOCS = Path(__file__).parents[1] / "docs"
 FIGURES = DOCS / "figures" / "reproduce"
@@ -23,7 +23,7 @@ MOST_ROWS = 16
 
 HEAD = """# Reproducing the papers
 
-`sfumato reproduce NAME` runs an experiment from one of the papers that Sfumato implements. The result has:
+In a checkout, `python -m papers NAME` runs an experiment from a paper that Sfumato implements. The result has:
 
 - each number next to the published one, and next to that of our best mechanism;
 - the figure;
@@ -39,7 +39,7 @@ HEAD = """# Reproducing the papers
 | `-o DIR` | write figure, table and JSON of each experiment to a folder |
 | `--data DIR` | read data files from a folder |
 
-    sfumato reproduce icml-table1 --data data -o results
+    python -m papers icml-table1 --data data -o results
 
 ## Data
 
@@ -134,7 +134,7 @@ def main(folder: Path) -> None:
     parts = [HEAD]
     for name in all_experiments():
         if not (folder / f"{name}.json").exists():
-            print(f"skipped {name}: {folder} has no result of it; run sfumato reproduce {name} -o {folder}")
+            print(f"skipped {name}: {folder} has no result of it; run python -m papers {name} -o {folder}")
             continue
         document = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
         assert not document["quick"], name

@@ -26,10 +26,10 @@ from sfumato.compiler.solvers.pricing import greatest
 from sfumato.compiler.solvers.relaxation import least_trace
 from sfumato.compiler.solvers.slice import Slice
 from sfumato.compiler.solvers.utilities import ConvexUtility
+from sfumato.datasets import data_folder, us_grid
 from sfumato.errors import InvalidInput, LimitExceeded, NoAnswer
 from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.mechanisms.table.binary import BinaryOptimal
-from sfumato.papers.data import data_folder, us_grid
 from support.policies import random_metric, random_pairwise
 
 Floats = npt.NDArray[np.float64]

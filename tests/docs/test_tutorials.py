@@ -26,8 +26,8 @@ import pytest
 
 from sfumato import Domain, HighLow, audit, design, load_policy, load_question, plan
 from sfumato.cli import main
-from sfumato.papers.data import census_column, data_folder
-from sfumato.papers.data.adult import _COLUMNS, SIZES
+from sfumato.datasets import census_column, data_folder
+from sfumato.datasets.adult import _COLUMNS, SIZES
 from support import ROOT
 from support.collectors import free_port
 from support.pictures import as_shown

@@ -16,6 +16,7 @@ import pytest
 import sfumato as sf
 from sfumato._core.exact import Epsilon
 from sfumato.compiler.candidates import candidates
+from sfumato.datasets import census_column, data_folder
 from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.secret.base import (
@@ -33,7 +34,6 @@ from sfumato.mechanisms.secret.randomized_response import SecretRandomizedRespon
 from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.mechanisms.table.alias import TOTAL
-from sfumato.papers.data import census_column, data_folder
 from sfumato.policy.base import Policy
 from sfumato.testing import MechanismContract
 from support.published import reference

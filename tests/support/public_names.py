@@ -16,10 +16,10 @@ import sfumato
 #: Modules whose ``__all__`` is public, next to the root.
 MODULES = (
     *("policy", "mechanisms", "compiler", "compiler.bounds", "device", "collecting", "spark", "estimation"),
-    *("estimation.information_privacy", "plotting", "papers.data", "auditing", "testing", "errors"),
+    *("estimation.information_privacy", "plotting", "datasets", "auditing", "testing", "errors"),
 )
 #: Packages whose public names are all in the root, or that have a command or an HTTP interface instead.
-WITHOUT_OTHER_NAMES = ("cli", "domain", "papers", "questions", "randomness", "server")
+WITHOUT_OTHER_NAMES = ("cli", "domain", "questions", "randomness", "server")
 _PROPERTY = (property, functools.cached_property)
 _UNBOUND = (classmethod, staticmethod)
 

@@ -90,10 +90,10 @@ structure_of.register(Mixture, _MixtureStructure)
 class _BitsStructure(Structure):
     """Independent bits, one per value: all values are alike."""
 
-    def __init__(self, size: int, own: Fraction, other: Fraction) -> None:
+    def __init__(self, size: int, true_bit: Fraction, other: Fraction) -> None:
         self._size, self._other = size, other
         # The likelihood of any value is that of all bits drawn with q, times a ratio that depends on its own bit.
-        self._ratio = {True: own / other, False: (1 - own) / (1 - other) if other < 1 else Fraction(1)}
+        self._ratio = {True: true_bit / other, False: (1 - true_bit) / (1 - other) if other < 1 else Fraction(1)}
 
     def classes(self) -> Integers:
         return np.zeros(self._size, np.int64)
@@ -112,8 +112,8 @@ class _BitsStructure(Structure):
 
 @structure_of.register
 def _(mechanism: UnaryEncoding) -> Structure | None:
-    own, other = mechanism.bit_probabilities
-    return _BitsStructure(len(mechanism.domain), own, other) if other else None
+    true_bit, other = mechanism.bit_probabilities
+    return _BitsStructure(len(mechanism.domain), true_bit, other) if other else None
 
 
 class _PartsStructure(Structure):
