@@ -321,6 +321,9 @@ export function keepLanguage(code) {
 	}
 }
 
+/** The language that was chosen last; its messages may not be loaded yet. */
+let wanted = ""
+
 /**
  * Loads the messages of a language, and sets language and direction of the page.
  * @param {string} code
@@ -329,7 +332,16 @@ export function keepLanguage(code) {
 export async function useLanguage(code, more = "") {
 	const chosen = supported([code]),
 		load = async (/** @type {string} */ name) => (await import(`./${name}-${chosen}.js`)).default
-	catalogue = { ...ENGLISH, ...(chosen === "en" ? {} : await load("messages")), ...(more ? await load(more) : {}) }
+	wanted = chosen
+	let messages
+	try {
+		messages = { ...ENGLISH, ...(chosen === "en" ? {} : await load("messages")), ...(more ? await load(more) : {}) }
+	} catch {
+		return // Without the messages of a language, the page keeps the one that it has.
+	}
+	// Another language may have been chosen meanwhile.
+	if (chosen !== wanted) return
+	catalogue = messages
 	language = chosen
 	document.documentElement.lang = language
 	document.documentElement.dir = RIGHT_TO_LEFT.includes(language) ? "rtl" : "ltr"

@@ -19,7 +19,7 @@ export const pieces = (message, elements) =>
 		.filter(Boolean)
 		.map((part) => elements[part.slice(1, -1)] ?? part)
 
-await useLanguage(wantedLanguage(), "owners").catch(() => useLanguage("en"))
+await useLanguage(wantedLanguage(), "owners")
 
 /** Locale of dates; digits are Western in all languages. */
 const locale = () => (currentLanguage() === "en" ? "en-GB" : `${currentLanguage()}-u-nu-latn`)

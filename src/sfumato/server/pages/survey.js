@@ -39,6 +39,8 @@ const ids = [location.pathname.split("/")[2], ...(parameters.get("then") ?? "").
 // a semicolon the begin of the hash of each mechanism, so that the page notices another mechanism than that of the
 // link.
 const [secrets, hashes] = `${fragment()};`.split(";").map((list) => list.split(",").filter(Boolean))
+// Another link to this page that is opened in the same tab changes only the fragment.
+addEventListener("hashchange", () => location.hash && location.reload())
 const place = at("survey")
 
 /** @type {typeof import("./sfumato.js")} */
@@ -81,8 +83,12 @@ function store(key, value) {
 	}
 }
 
+/** Counts calls of `question` and pages that were shown, so that a slow question does not replace a later page. */
+let turn = 0
+
 /** Replaces the content of the page. @param {import("./dom.js").Child[]} content */
 function show(...content) {
+	turn++
 	place.replaceChildren(...content.filter(Boolean))
 	scrollTo(0, 0)
 }
@@ -104,7 +110,7 @@ function onwards(i) {
  * @param {number} i
  */
 async function go(i) {
-	history.pushState({ question: i }, "")
+	if (history.state?.question !== i) history.pushState({ question: i }, "")
 	await question(i)
 	focusHeading()
 }
@@ -195,8 +201,7 @@ async function begin() {
 		Object.assign(globalThis, { sfumatoPlainHttp: true })
 	}
 	try {
-		client = await import("./sfumato.js")
-		replies = await import("./replies.js")
+		;[client, replies] = await Promise.all([import("./sfumato.js"), import("./replies.js")])
 	} catch (error) {
 		const insecure = !isSecureContext
 		return show(
@@ -223,12 +228,13 @@ async function begin() {
 	const open = ids.findIndex(
 		(id) => !refused.includes(addressOf(id)) && !answered.some(({ collection }) => collection === addressOf(id)),
 	)
-	const first = open < 0 ? (ids.length > 1 ? END : 0) : open
-	history.replaceState({ question: first }, "")
-	addEventListener("popstate", ({ state }) => question(state?.question ?? 0).then(focusHeading))
-	await question(first)
+	addEventListener("popstate", back)
+	await question(open < 0 ? (ids.length > 1 ? END : 0) : open)
 	prepareOffline()
 }
+
+/** Shows the question of an entry of the browser's history. @param {PopStateEvent} event */
+const back = ({ state }) => void question(state?.question ?? 0).then(focusHeading)
 
 /**
  * Stores the page and its questions, so that the link opens without the network from now on. Browsers without service
@@ -270,19 +276,25 @@ async function everything(i, collection) {
 /** @type {(Collection | null)[]} */
 const opened = []
 
-/** Counts calls of `question`, so that a slow one does not replace what a later one shows. */
-let turn = 0
+/** Replies that are drawn or were, by question. @type {(Promise<any> | undefined)[]} */
+const deliveries = []
 
-/** Shows a question, or the reason why it cannot be answered; after the last one, the end. @param {number} i */
-async function question(i) {
+/**
+ * Shows a question, or the reason why it cannot be answered; after the last one, the end.
+ * @param {number} i
+ * @param {boolean} [unused] whether an answer that was chosen now was not used
+ */
+async function question(i, unused = false) {
+	history.replaceState({ question: i }, "")
 	if (i >= END) return await end()
 	const current = ++turn
+	// What was sent is shown, not asked for again.
+	await deliveries[i]?.catch(() => undefined)
 	/** @type {Collection} */
 	let collection
 	try {
 		collection = await client.openCollection(addressOf(ids[i]), hashes[i])
 	} catch (error) {
-		if (current !== turn) return
 		const name = error instanceof Error ? error.name : "",
 			reason = error instanceof Error ? error.message : error
 		const isKnown =
@@ -290,6 +302,7 @@ async function question(i) {
 			(await client.answers().catch(() => [])).some(
 				({ collection: address }) => address.split("#")[0] === addressOf(ids[i]),
 			)
+		if (current !== turn) return
 		const message =
 			name === "NotFound"
 				? t(isKnown ? "deleted" : "not-found")
@@ -312,12 +325,11 @@ async function question(i) {
 		secret = secrets[i]
 	if (current !== turn) return
 	document.title = collection.title
-	if (known) return outcome(i, collection, known)
+	if (known) return outcome(i, collection, known, unused)
 	if (needsConsent(collection)) {
 		return consentPage(
 			collection,
 			(content) => {
-				turn++ // the person moved on: a question still under way, say in another language, must not replace this
 				show(...content)
 				if (current !== 1) focusHeading()
 			},
@@ -453,15 +465,18 @@ function form(i, collection, secret, all, memory) {
 	const confirmed = !chooser?.check,
 		send = h("button", { type: "submit", class: "main" }, confirmed ? label : t("check"))
 	const deliver = async (/** @type {any} */ value, /** @type {HTMLButtonElement} */ button) => {
-		button.disabled = true
+		const current = turn
+		button.disabled = fields.inert = true
 		try {
-			const answer = await collection.answer(value, secret)
+			const answer = await (deliveries[i] = collection.answer(value, secret))
+			if (current !== turn) return
 			outcome(i, collection, answer, !!chooser && answer.repeated)
 			focusHeading()
 		} catch (error) {
+			if (current !== turn) return
 			// The question then states why no reply is accepted: closed, or the link was used meanwhile.
-			if (error instanceof Error && error.name === "Refused") return await question(i).then(focusHeading)
-			button.disabled = false
+			if (error instanceof Error && error.name === "Refused") return await question(i, !!chooser).then(focusHeading)
+			button.disabled = fields.inert = false
 			fault.hidden = false
 			fault.textContent = t("nothing-sent", { reason: error instanceof Error ? error.message : error })
 		}
@@ -495,6 +510,7 @@ function form(i, collection, secret, all, memory) {
 	const fields = h(
 		"form",
 		{
+			"data-question": i,
 			onsubmit: async (/** @type {Event} */ event) => {
 				event.preventDefault()
 				const value = chooser?.value()
@@ -548,6 +564,8 @@ function form(i, collection, secret, all, memory) {
 		required && h("p", { id: "required" }, t("required")),
 		buttons,
 	)
+	const shown = place.querySelector(`form[data-question="${i}"]`)
+	if (shown) repeatChoice(shown, fields)
 	const { current, count } = collection.waves ?? { current: null, count: 0 }
 	show(
 		progress(i),
@@ -559,6 +577,22 @@ function form(i, collection, secret, all, memory) {
 		current !== null && h("p", { id: "wave" }, t("wave", { number: current + 1, all: count })),
 		h("div", { class: "card" }, fields),
 	)
+}
+
+/**
+ * Repeats what was chosen in the form that is replaced, say by one in another language.
+ * @param {Element} from
+ * @param {Element} to
+ */
+function repeatChoice(from, to) {
+	const inputs = to.querySelectorAll("input")
+	from.querySelectorAll("input").forEach(({ type, checked, value }, j) => {
+		const input = inputs[j],
+			isBox = type === "radio" || type === "checkbox"
+		if (!input || !(isBox ? checked : value)) return
+		Object.assign(input, isBox ? { checked } : { value })
+		for (const name of ["input", "change"]) input.dispatchEvent(new Event(name, { bubbles: true }))
+	})
 }
 
 /**
