@@ -23,13 +23,14 @@ from support.browsing import (
     enter_studio,
     high_low,
     opened,
+    planned,
     read,
     send,
 )
 from support.collectors import Served, new_author
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 pytestmark = pytest.mark.component
 
@@ -192,7 +193,51 @@ def test_studio_says_that_a_survey_may_be_open_if_its_response_is_lost(people: P
     page.route("**/v1/surveys", lambda route: route.abort())
     page.click("text=Open the survey")
     page.wait_for_selector("[role=alert]:has-text('Look in “My surveys” before you try again')")
+    page.unroute("**/v1/surveys")
+    page.reload()
+    page.route("**/v1/surveys", lambda route: route.fulfill(status=201, body='{"questions": [{"coll'))
+    page.click("text=Open the survey")
+    page.wait_for_selector("[role=alert]:has-text('Look in “My surveys” before you try again')")
     people.expected = "ERR_FAILED"
+
+
+def test_a_draft_cannot_be_changed_while_it_is_opened(people: People, collector: Served) -> None:
+    """What Studio shows when the survey is open is what the collector received."""
+    page = people(DESKTOP)
+    enter_studio(page, collector)
+    page.fill("#title", "Do you drive?")
+    page.fill("#values", "yes\nno")
+    held: list[Route] = []
+    page.route("**/v1/surveys", lambda route: held.append(route))
+    with page.expect_request("**/v1/surveys"):
+        page.click("text=Open the survey")
+    page.focus("#title")
+    page.keyboard.type("Changed?")
+    page.locator("#epsilon").press("Home")
+    assert page.input_value("#title") == "Do you drive?"
+    assert page.input_value("#epsilon") == "1"
+    held[0].continue_()
+    page.wait_for_selector("text=The survey is open")
+    page.click("text=Make another like it")
+    page.fill("#title", "Do you walk?")
+
+
+def test_studio_shows_no_plan_of_a_draft_that_was_changed_since(people: People, collector: Served) -> None:
+    page = people(DESKTOP)
+    enter_studio(page, collector)
+    page.fill("#title", "Do you swim?")
+    page.fill("#values", "yes\nno")
+    planned(page, 400)
+    held: list[Route] = []
+    page.route("**/v1/plan", lambda route: held.append(route))
+    with page.expect_request("**/v1/plan"):
+        page.fill("#people", "5000")
+    page.fill("#people", "20")
+    with page.expect_request("**/v1/plan"):
+        held[0].continue_()
+    assert "With 400 people" in page.inner_text("#predicted")
+    page.unroute("**/v1/plan")
+    page.wait_for_selector("#predicted:has-text('With 20 people')")
 
 
 def test_a_closed_survey_is_not_live_and_a_wrong_token_is_named(people: People, collector: Served) -> None:
@@ -581,6 +626,35 @@ def test_my_surveys_says_what_is_missing(people: People, collector: Served) -> N
     page.click("button:text-is('Try again')")
     page.wait_for_selector("#empty")
     people.expected = "401|ERR_FAILED"
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_my_surveys_shows_nothing_of_a_token_that_was_replaced(
+    people: People, collector: Served, *, is_known: bool
+) -> None:
+    earlier, later = new_author(collector) if is_known else "sfu_unknown", new_author(collector)
+    if is_known:
+        body = {
+            "title": "Of the earlier token?",
+            "policy": {"domain": {"size": 2}, "policy": {"kind": "uniform", "epsilon": "1"}},
+        }
+        assert collector.ask("POST", "/v1/collections", body, earlier).status == 201
+    page = people(PHONE)
+    page.goto(f"{collector.url}/surveys")
+    held: list[Route] = []
+    page.route("**/v1/mine*", lambda route: held.append(route))
+    for token in (earlier, later):
+        page.fill("#admin-token", token)
+        with page.expect_request("**/v1/mine*"):
+            page.keyboard.press("Enter")
+    held[1].continue_()
+    page.wait_for_selector("#empty")
+    with page.expect_response("**/v1/mine*"):
+        held[0].continue_()
+    page.wait_for_timeout(100)
+    assert page.locator("text=Of the earlier token?").count() == 0
+    assert page.evaluate("sessionStorage.getItem('sfumato-admin-token')") == later
+    people.expected = "401"
 
 
 def test_studio_dates_a_survey_and_my_surveys_moves_its_start(people: People, collector: Served) -> None:

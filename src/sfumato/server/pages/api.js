@@ -19,6 +19,8 @@ export class ApiError extends Error {
 	}
 }
 
+const UNREACHABLE = () => t("The collector cannot be reached. Check your connection and try again.")
+
 /**
  * Sends a request with the admin token, and throws an ApiError for an error response.
  * @param {string} path
@@ -34,7 +36,7 @@ async function request(path, options) {
 	try {
 		response = await fetch(path, { ...options, headers, credentials: "omit" })
 	} catch {
-		throw new ApiError("offline", t("The collector cannot be reached. Check your connection and try again."))
+		throw new ApiError("offline", UNREACHABLE())
 	}
 	if (response.ok) return response
 	const { error } = await response.json().catch(() => ({ error: { reason: "internal", message: response.statusText } }))
@@ -62,7 +64,9 @@ export function takeReaderToken() {
  */
 export async function ask(path, body, method = body === undefined ? "GET" : "POST") {
 	const response = await request(path, { method, ...(body !== undefined && { body: JSON.stringify(body) }) })
-	return await response.json()
+	return await response.json().catch(() => {
+		throw new ApiError("offline", UNREACHABLE())
+	})
 }
 
 /** Downloads a file of this type from the collector. @param {string} path @param {string} type */

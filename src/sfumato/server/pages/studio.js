@@ -1239,13 +1239,18 @@ function alarm(odds) {
 
 const look = latest(async () => {
 	if (!adminToken()) return quiet(t("Enter the admin token above to see the expected error."))
+	// Numbers about a draft that was changed meanwhile are not shown: every change looks again.
+	const current = changes,
+		isOld = () => current !== changes
 	try {
 		const policy = policyOf(question())
 		const checked = await ask("/v1/check", { policy, before: survey.before })
+		if (isOld()) return
 		showCheck(checked)
 		if (survey.questions.length > 1 && sumOfLevels()) await showTogether(sumOfLevels())
 		await showLifetime()
 		if (!(survey.people >= 1)) return noPlan(TOO_FEW)
+		if (isOld()) return
 		if (!predicted.textContent) predicted.textContent = t("Planning …")
 		const asked = question(),
 			isMarks = asked.kind === "marks",
@@ -1265,6 +1270,7 @@ const look = latest(async () => {
 			expected,
 			draw,
 		})
+		if (isOld()) return
 		keepFocus(people.element, () => showPlan(plan, labels.length))
 		const names = isMarks ? domain.order : labels.map((value) => nameOf(value, domain))
 		keepFocus(learning.element, () => outlook.showPreview(plan.preview, domain, isMarks ? "marks" : learnOf(asked)))
@@ -1279,7 +1285,7 @@ const look = latest(async () => {
 			part: plan.part,
 		})
 	} catch (error) {
-		quiet(errorMessage(error))
+		if (!isOld()) quiet(errorMessage(error))
 	}
 })
 
@@ -1477,8 +1483,11 @@ function showPlan({ n, best, why: reason, rows, guess, chance, part, one_percent
 }
 
 let timer = 0
+/** Counts changes of what the planner is asked about. */
+let changes = 0
 /** Saves the draft, and updates check and plan after a short pause. */
 function changed() {
+	changes++
 	save()
 	clearTimeout(timer)
 	timer = setTimeout(look, 250)
@@ -1511,7 +1520,8 @@ const DOUBTFUL = ["offline", "internal", "unavailable"]
 async function open(event) {
 	event.preventDefault()
 	fault.hidden = true
-	create.disabled = true
+	// What was sent is what opens: until the collector answers, nothing can be changed, and leaving needs a confirmation.
+	form.inert = create.disabled = unsaved = true
 	try {
 		const questions = /** @type {Question[]} */ (survey.questions)
 		if (!(survey.people >= 1)) throw new Unfinished(TOO_FEW)
@@ -1553,14 +1563,14 @@ async function open(event) {
 		)
 	} catch (error) {
 		const isDoubtful = error instanceof ApiError && DOUBTFUL.includes(error.reason)
-		fault.hidden = false
+		unsaved = fault.hidden = false
 		fault.textContent = `${errorMessage(error)}${isDoubtful ? ` ${t("Look in “My surveys” before you try again: the survey may be open all the same.")}` : ""}`
 		fault.scrollIntoView({ block: "center" })
 	}
-	create.disabled = false
+	form.inert = create.disabled = false
 }
 
-/** Whether one-time links are shown that were not downloaded: they are not shown again. */
+/** Whether a survey is being opened, or one-time links are shown that were not downloaded: they are not shown again. */
 let unsaved = false
 addEventListener("beforeunload", (event) => unsaved && event.preventDefault())
 

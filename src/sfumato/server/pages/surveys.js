@@ -707,8 +707,10 @@ const searching = field("search", t("Search by name or state"), search)
 /** Reads pages of the list: all from the first, or one more. New surveys are put first. @param {boolean} again */
 async function load(again) {
 	let page = again ? 0 : (next ?? 0)
+	const token = adminToken()
 	do {
 		const answer = await ask(`/v1/mine?after=${page}`)
+		if (token !== adminToken()) return // it was forgotten or replaced meanwhile
 		for (const survey of answer.collections) {
 			const known = entries.get(survey.id)
 			if (known) known.show(survey)
@@ -733,6 +735,7 @@ async function begin() {
 	cards.replaceChildren()
 	list.replaceChildren()
 	status.textContent = t("Loading …")
+	const token = adminToken()
 	try {
 		await load(true)
 		status.textContent = entries.size
@@ -740,6 +743,7 @@ async function begin() {
 			: ""
 		showToken()
 	} catch (error) {
+		if (token !== adminToken()) return
 		status.textContent = ""
 		if (error instanceof ApiError && error.reason === "unauthorized") return showToken(REJECTED)
 		showToken()
