@@ -425,3 +425,22 @@ def test_readers_without_a_token_are_informed_of_steps(people: People, collector
     page.wait_for_selector(".live.on:text-is('aktuell, in Schritten von mindestens 12 Antworten')")
     page.goto(f"{collector.url}/c/{high_low(collector, listed=False)}/results?lang=en")
     page.wait_for_selector(".live.on:text-is('live')")
+
+
+def test_a_mean_of_clipped_numbers_says_so(people: People, collector: Served) -> None:
+    """Half of the people have more than the greatest number, and their number counts as it."""
+    domain, rule = {"low": 0, "high": 100_000, "bins": 20}, {"kind": "uniform", "epsilon": "2"}
+    name = opened(collector, "Income?", domain, rule, question="mean")
+    fill(collector, name, [*range(20)] * 100 + [19] * 2000)
+    page = people(DESKTOP)
+    page.goto(f"{collector.url}/c/{name}/results")
+    page.wait_for_selector("#answer .big")
+    assert "mean of numbers from 0 to 100000. A number outside counts as the nearer" in page.inner_text("#question")
+    assert "Warning: too many people have the value" in page.inner_text("#warned")
+    # People cannot choose a number outside a short scale.
+    name = opened(collector, "How content?", {"low": 1, "high": 6}, rule, question="mean")
+    fill(collector, name, [0, 1, 2, 3, 4] * 100)
+    page.goto(f"{collector.url}/c/{name}/results")
+    page.wait_for_selector("#answer .big")
+    assert "outside" not in page.inner_text("#question")
+    assert page.inner_text("#warned") == ""

@@ -154,7 +154,8 @@ def test_studio_states_what_can_be_seen_of_many_values(people: People, collector
     assert plan.best.half_l1 > 1
     page.wait_for_selector(
         f"#predicted:has-text('only shares above about {100 * half:.1f}% can be distinguished from 0. "
-        f"Of the shares that you expect, these are {(expected > errors).sum()} of 60.')"
+        f"Of the shares that you expect, these are {(expected > errors).sum()} of 60. "
+        f"For 1% you need about {float(f'{1000 * (half / 0.01) ** 2:.2g}'):,.0f} people.')"
     )
     assert f"Each single share: about ± {100 * half:.1f}%" in page.inner_text("#each-share")
     planned(page, 10)

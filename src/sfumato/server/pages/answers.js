@@ -6,7 +6,7 @@ import { t } from "./owners.js"
 
 /** @typedef {{ answer: any, value: any, standard_error: number | null, low: any, high: any }} AnswerRow */
 /** @typedef {{ title: string, question: any, answers: AnswerRow[], rounding: number,
- * marks?: boolean }} Answered */
+ * clipped: number[] | null, marks?: boolean }} Answered */
 
 /** Titles of the questions, by name. */
 const TITLES = {
@@ -94,8 +94,19 @@ export function answersCard(tag = "") {
  * @param {string} level
  * @param {boolean} many
  */
-function sentences({ title, question, answers, rounding }, level, many) {
+function sentences({ title, question, answers, rounding, clipped }, level, many) {
 	const who = many ? `${title}: ` : ""
+	const bounded =
+		question.question === "mean" &&
+		clipped &&
+		h(
+			"p",
+			{ class: "small quiet" },
+			t("This is the mean of numbers from {low} to {high}. A number outside counts as the nearer of the two.", {
+				low: String(clipped[0]),
+				high: String(clipped[1]),
+			}),
+		)
 	const binned =
 		rounding > 0 &&
 		h(
@@ -121,6 +132,7 @@ function sentences({ title, question, answers, rounding }, level, many) {
 				high: text(row.high),
 			}),
 		),
+		bounded || "",
 		binned || "",
 	]
 }

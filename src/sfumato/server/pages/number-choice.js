@@ -7,6 +7,19 @@ import { number as formatted, quoted, t } from "./messages.js"
 /** Maximum numbers of a scale; longer ranges have a field. */
 const MOST_STEPS = 12
 
+/** Whether the numbers of a domain are divided into bins. @param {any} domain */
+const isBinned = (domain) => !!domain.bins || !!domain.edges
+
+/** Returns the least and the greatest number of a domain. @param {any} domain */
+const boundsOf = ({ edges, low, high, bins }) =>
+	edges ? [edges[0], edges[edges.length - 1]] : [low, bins ? high : high - 1]
+
+/** Returns the numbers that numbers outside count as, or null if people cannot enter such numbers. @param {any} domain */
+export const clippedTo = (domain) =>
+	isNumeric(domain) && domain.out_of_range !== "refuse" && (isBinned(domain) || labelsOf(domain).length > MOST_STEPS)
+		? boundsOf(domain)
+		: null
+
 /** Whether the values of a domain are whole numbers or bins of numbers. @param {any} domain */
 export const isNumeric = (domain) => domain.low !== undefined || !!domain.bins || !!domain.edges
 
@@ -60,7 +73,7 @@ const unambiguous = (reading) =>
  */
 export function numberChoice(domain, place, presentation, chosen) {
 	const labels = labelsOf(domain),
-		isWhole = !domain.bins && !domain.edges
+		isWhole = !isBinned(domain)
 	return isWhole && labels.length <= MOST_STEPS
 		? scale(labels, presentation, chosen)
 		: field(domain, labels, isWhole, place, chosen)
@@ -115,11 +128,7 @@ function scale(labels, { low_label: low = "", high_label: high = "" }, chosen) {
  * @param {(value: any) => void} chosen
  */
 function field(domain, labels, isWhole, place, chosen) {
-	const [low, high] = isWhole
-		? [domain.low, domain.high - 1]
-		: domain.edges
-			? [domain.edges[0], domain.edges[domain.edges.length - 1]]
-			: [domain.low, domain.high]
+	const [low, high] = boundsOf(domain)
 	const counted = h("p", { class: "quiet", "aria-live": "polite", id: "counted" }, t("not-chosen"))
 	const input = h("input", {
 		type: "text",

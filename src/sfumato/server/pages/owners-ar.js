@@ -240,6 +240,9 @@ export default {
 	"No results are released yet. They are released in steps of at least {count} answers, and answers that have arrived since the last step are not shown.":
 		"لم تُنشر أي نتائج بعد. تُنشر على خطوات من {count} إجابات على الأقل، ولا تظهر الإجابات التي وصلت بعد الخطوة الأخيرة.",
 	"Nothing to show yet.": "لا شيء لعرضه بعد.",
+	"This is the mean of numbers from {low} to {high}. A number outside counts as the nearer of the two.":
+		"هذا متوسط أعداد من {low} إلى {high}. العدد خارج ذلك يُحسب أقرب الحدين إليه.",
+	"Warning:": "تحذير:",
 	"Numbers were divided into bins, which adds an error of at most {error}.":
 		"قُسّمت الأعداد إلى فئات، وهذا يضيف خطأ لا يتجاوز {error}.",
 	"Only owners and readers with a token may read these results. Only this tab stores the token.":

@@ -247,6 +247,9 @@ export default {
 	"No results are released yet. They are released in steps of at least {count} answers, and answers that have arrived since the last step are not shown.":
 		"Es sind noch keine Ergebnisse freigegeben. Sie werden in Schritten von mindestens {count} Antworten freigegeben; Antworten, die seit dem letzten Schritt ankamen, werden nicht gezeigt.",
 	"Nothing to show yet.": "Noch nichts zu zeigen.",
+	"This is the mean of numbers from {low} to {high}. A number outside counts as the nearer of the two.":
+		"Das ist der Mittelwert von Zahlen von {low} bis {high}. Eine Zahl außerhalb zählt als die nähere der beiden.",
+	"Warning:": "Warnung:",
 	"Numbers were divided into bins, which adds an error of at most {error}.":
 		"Zahlen wurden in Klassen eingeteilt; das fügt einen Fehler von höchstens {error} hinzu.",
 	"Only owners and readers with a token may read these results. Only this tab stores the token.":

@@ -24,6 +24,7 @@ import {
 	today,
 } from "./result-options.js"
 import { answers, placesOf, resultTable } from "./result-table.js"
+import { clippedTo } from "./number-choice.js"
 import { dateOf, t } from "./owners.js"
 import { trendCard } from "./trend.js"
 import { watch } from "./watching.js"
@@ -32,7 +33,7 @@ import { certificateInWords } from "./words.js"
 /** @typedef {import("./answers.js").AnswerRow} AnswerRow */
 /**
  * @typedef {{ collection: any, reports: number, rows: Row[], complete: boolean, answers: AnswerRow[], rounding: number,
- * quantile: number, stop: () => void }} Group
+ * warnings: string[], quantile: number, stop: () => void }} Group
  */
 
 /** Minimum answers for a prediction of how many are needed. */
@@ -198,6 +199,7 @@ function panel(ids, tag) {
 	const certificate = h("section", { class: "card", id: `certificate${tag}` })
 	const connection = h("span", { class: "live quiet", role: "status" }, t("connecting"))
 	const verdict = h("div", { id: `verdict${tag}`, role: "status" })
+	const warned = h("div", { id: `warned${tag}`, role: "status" })
 	const picture = h("div", { class: "chart", id: `chart${tag}` })
 	const caption = h("p", { class: "small quiet" })
 	const key = h("p", { class: "small" })
@@ -223,6 +225,7 @@ function panel(ids, tag) {
 				complete: true,
 				answers: [],
 				rounding: 0,
+				warnings: [],
 				quantile: 0,
 				stop: () => {},
 			}))
@@ -282,6 +285,7 @@ function panel(ids, tag) {
 							.join(t(" and ")),
 			),
 			...(description ? [h("p", { class: "lead", dir: "auto" }, description)] : []),
+			warned,
 			...(asks ? [answered.section] : []),
 			...(trend ? [trend.section] : []),
 			h(
@@ -389,6 +393,7 @@ function panel(ids, tag) {
 					group.complete = event.complete ?? group.complete
 					group.answers = event.answers ?? group.answers
 					group.rounding = event.rounding ?? group.rounding
+					group.warnings = event.warnings ?? group.warnings
 					group.quantile = event.quantile ?? group.quantile
 					draw()
 					trend?.show(chosen.method, chosen.level)
@@ -448,9 +453,22 @@ function panel(ids, tag) {
 				question: collection.question,
 				answers,
 				rounding,
+				clipped: clippedTo(domain),
 				marks: isMarks(domain),
 			})),
 			chosen.level,
+		)
+		warned.replaceChildren(
+			...groups.flatMap(({ collection, warnings }) =>
+				warnings.map((words) =>
+					h(
+						"p",
+						{ class: "promise" },
+						`${groups.length > 1 ? `${collection.title}: ` : ""}${t("Warning:")} `,
+						h("span", { lang: "en", dir: "ltr" }, `${words}.`),
+					),
+				),
+			),
 		)
 		const full = groups.filter(({ rows }) => rows.length)
 		if (groups.some(({ complete }) => !complete)) {

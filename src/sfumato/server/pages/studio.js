@@ -1404,10 +1404,12 @@ function showPlan({ n, best, why: reason, rows, guess, chance, part, one_percent
 										? ""
 										: ` ${t("Of the shares that you expect, these are {number} of {all}.", { number: whole(visible), all: values })}`,
 								]
+	// The number of people is for an error of 1% of the kind that the sentence before it states.
+	const manyPeople = row.tv < 1 ? needed : n * (half / 0.01) ** 2
 	predicted.replaceChildren(
 		...off,
-		!asks && row.tv > 0.01 && needed !== null
-			? ` ${t("For {error} you need about {count} people.", { error: percent(0.01, 0), count: Number(needed.toPrecision(2)) })}`
+		!asks && row.tv > 0.01 && manyPeople !== null
+			? ` ${t("For {error} you need about {count} people.", { error: percent(0.01, 0), count: Number(manyPeople.toPrecision(2)) })}`
 			: "",
 	)
 	each.replaceChildren(
