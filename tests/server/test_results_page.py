@@ -20,7 +20,7 @@ from support.browsing import DESKTOP, ILLNESSES, PHONE, People, high_low, opened
 from support.collectors import Served
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 pytestmark = pytest.mark.component
 
@@ -444,3 +444,30 @@ def test_a_mean_of_clipped_numbers_says_so(people: People, collector: Served) ->
     page.wait_for_selector("#answer .big")
     assert "outside" not in page.inner_text("#question")
     assert page.inner_text("#warned") == ""
+
+
+def test_estimates_are_named_by_the_options_that_they_were_computed_with(people: People, collector: Served) -> None:
+    """A slow method is still under way when a person orders the table and saves a file."""
+    names = [high_low(collector, f"Slow method, group {number}?") for number in range(2)]
+    for name in names:
+        fill(collector, name, [0, 1, 2, 3] * 200)
+    for compared in ([], names[1:]):
+        page = people(DESKTOP)
+        page.goto(f"{collector.url}/c/{names[0]}/results?with={','.join(compared)}")
+        page.wait_for_selector("#table caption:has-text('95% intervals, unbiased')")
+        held: list[Route] = []
+        page.route("**/live?method=bayes*", lambda route: held.append(route))  # noqa: B023
+        page.click("summary:text-is('Method of estimation')")
+        with page.expect_request("**/live?method=bayes*"):
+            page.select_option("#method", "bayes")
+        page.select_option("#sort", "label")
+        page.wait_for_selector("#table caption:has-text('unbiased')")
+        rows = list(csv.DictReader(io.StringIO(saved(page, "CSV"))))
+        assert {row["method"] for row in rows} == {"unbiased"}
+        while len(held) < 1 + len(compared):
+            page.wait_for_timeout(10)
+        for number, route in enumerate(held):
+            page.wait_for_timeout(50)
+            assert "unbiased" in page.inner_text("#table caption"), number
+            route.continue_()
+        page.wait_for_selector("#table caption:has-text('empirical Bayes')")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.browsing import People, answer, choose, high_low, read, send
+from support.browsing import People, answer, choose, high_low, opened, read, send
 from support.collectors import Served
 
 if TYPE_CHECKING:
@@ -78,6 +78,21 @@ def test_unknown_and_closed_links_are_refused_before_anything_is_drawn_or_sent(
     assert (sent, sent_closing) == ([], [])
     assert read(collector, name)["reports"] == 0
     people.expected = "401|409"
+
+
+def test_another_mechanism_is_refused_after_the_terms_were_shown(people: People, collector: Served) -> None:
+    """An address that a person typed has no hash, so the page remembers the mechanism whose terms it showed."""
+    values: dict[str, Any] = {"values": ["yes", "no"]}
+    name, weak = (opened(collector, "Swapped?", values, {"kind": "uniform", "epsilon": level}) for level in ("1", "4"))
+    page = people()
+    page.goto(f"{collector.url}/c/{name}")
+    choose(page, "yes")
+    swapped = read(collector, weak) | {"id": name}
+    page.route(f"**/v1/collections/{name}", lambda route: route.fulfill(json=swapped))
+    page.select_option(".language select", "de")
+    page.wait_for_selector("main .alarm:has-text('mechanism_hash')")
+    assert page.locator("form").count() == 0
+    assert page.evaluate(STORED) == []
 
 
 def test_declining_sends_only_the_question_whether_the_link_counts(people: People, collector: Served) -> None:

@@ -182,6 +182,8 @@ function panel(ids, tag) {
 	let names = []
 	/** @type {"bars" | "map"} */
 	let view = "bars"
+	/** Method and level of the estimates that are shown; others may have been chosen since. */
+	let basis = { ...chosen }
 	/** The trend of a collection with waves. @type {ReturnType<typeof trendCard> | null} */
 	let trend = null
 	/** The shares of the districts of a map. @type {ReturnType<typeof districtsCard>} */
@@ -377,8 +379,22 @@ function panel(ids, tag) {
 		showConnection()
 	}
 
+	/** Stores the latest estimates of a group. @param {Group} group @param {any} event */
+	function take(group, event) {
+		group.reports = event.reports
+		group.rows = event.rows ?? group.rows
+		group.complete = event.complete ?? group.complete
+		group.answers = event.answers ?? group.answers
+		group.rounding = event.rounding ?? group.rounding
+		group.warnings = event.warnings ?? group.warnings
+		group.quantile = event.quantile ?? group.quantile
+	}
+
 	/** Follows the live estimates of all groups. */
 	function listen() {
+		const requested = { ...chosen },
+			/** @type {Map<Group, any>} */
+			events = new Map()
 		for (const group of groups) {
 			group.stop()
 			const { collection } = group
@@ -386,17 +402,17 @@ function panel(ids, tag) {
 				1 + questions.length + compared.length,
 				collection.id,
 				labels.length,
-				chosen,
+				requested,
 				(event) => {
-					group.reports = event.reports
-					group.rows = event.rows ?? group.rows
-					group.complete = event.complete ?? group.complete
-					group.answers = event.answers ?? group.answers
-					group.rounding = event.rounding ?? group.rounding
-					group.warnings = event.warnings ?? group.warnings
-					group.quantile = event.quantile ?? group.quantile
+					events.set(group, event)
+					// The estimates of all groups are shown with the same options.
+					const isOther = basis.method !== requested.method || basis.level !== requested.level
+					if (isOther && events.size < groups.length) return
+					basis = requested
+					for (const one of events) take(...one)
+					events.clear()
 					draw()
-					trend?.show(chosen.method, chosen.level)
+					trend?.show(basis.method, basis.level)
 				},
 				(connected, error) => {
 					isConnected = connected
@@ -445,7 +461,7 @@ function panel(ids, tag) {
 				: t("answers", shown)
 		meaning.textContent = t(
 			"Replies are random, so an estimate differs from the true share. If the survey were repeated many times, {level} of the intervals of a value would contain its true share.",
-			{ level: percent(Number(chosen.level), 0) },
+			{ level: percent(Number(basis.level), 0) },
 		)
 		answered.show(
 			groups.map(({ collection, answers, rounding }) => ({
@@ -456,7 +472,7 @@ function panel(ids, tag) {
 				clipped: clippedTo(domain),
 				marks: isMarks(domain),
 			})),
-			chosen.level,
+			basis.level,
 		)
 		warned.replaceChildren(
 			...groups.flatMap(({ collection, warnings }) =>
@@ -504,7 +520,7 @@ function panel(ids, tag) {
 			return
 		}
 		showVerdict()
-		districts?.show(groups[0].reports, chosen.level)
+		districts?.show(groups[0].reports, basis.level)
 		differences?.show(groups.map(({ reports }) => reports))
 		const grid = gridOf(domain),
 			mapped = view === "map" && grid
@@ -578,7 +594,7 @@ function panel(ids, tag) {
 						? ""
 						: t("No value has this name.")
 			caption.textContent =
-				`${most} ${t("Lines are {level} confidence intervals. A hollow dot means that the interval contains 0.", { level: percent(Number(chosen.level), 0) })}`.trim()
+				`${most} ${t("Lines are {level} confidence intervals. A hollow dot means that the interval contains 0.", { level: percent(Number(basis.level), 0) })}`.trim()
 		}
 		showTable()
 	}
@@ -641,7 +657,7 @@ function panel(ids, tag) {
 				groups.map(({ collection: { title }, reports, rows }) => ({ title, reports, rows })),
 				names,
 				order(),
-				aboutEstimates(chosen),
+				aboutEstimates(basis),
 			),
 		)
 
@@ -729,8 +745,8 @@ function panel(ids, tag) {
 				reports,
 				nameOf(row.value, domain),
 				...columns.map((name) => /** @type {any} */ (row)[name]),
-				chosen.method,
-				chosen.level,
+				basis.method,
+				basis.level,
 				today(),
 			]),
 		)
@@ -742,19 +758,20 @@ function panel(ids, tag) {
 
 	/** Saves the answers to the question, which the live estimates leave out if there are many. */
 	async function saveAnswers() {
-		const columns = ["answer", "value", "standard_error", "low", "high"]
+		const columns = ["answer", "value", "standard_error", "low", "high"],
+			{ method, level } = chosen
 		const tables = await Promise.all(
 			groups.map(async ({ collection }) => {
 				const { reports, answers } = await ask(
-					`/v1/collections/${collection.id}/estimate?method=${chosen.method}&level=${chosen.level}`,
+					`/v1/collections/${collection.id}/estimate?method=${method}&level=${level}`,
 				)
 				return answers.map((/** @type {any} */ row) => [
 					collection.id,
 					collection.title,
 					reports,
 					...columns.map((name) => row[name]),
-					chosen.method,
-					chosen.level,
+					method,
+					level,
 					today(),
 				])
 			}),
@@ -803,7 +820,7 @@ function panel(ids, tag) {
 		])
 		if (!charts.length) throw new Error(t("There is no chart. It needs answers, and some questions have only numbers."))
 		const lines = groups.map(({ collection, reports }) => `${collection.title}: ${answers(reports)}`)
-		return { charts, lines: [...lines, `${aboutEstimates(chosen)}, ${today()}`] }
+		return { charts, lines: [...lines, `${aboutEstimates(basis)}, ${today()}`] }
 	}
 
 	async function savePng() {

@@ -321,6 +321,8 @@ async function question(i, unused = false) {
 			),
 		)
 	}
+	// A link without a hash trusts the first mechanism, and no other one afterwards.
+	hashes[i] ??= collection.mechanism_hash
 	const known = await collection.answered(),
 		secret = secrets[i]
 	if (current !== turn) return

@@ -122,17 +122,21 @@ export function trendCard(collection, tag) {
 		changes,
 		h("div", { class: "actions" }, save),
 	)
+	let turn = 0
 	/** Shows the latest estimates. @param {string} method @param {string} level */
 	const show = async (method = "unbiased", level = "0.95") => {
+		const current = ++turn
 		try {
 			const result = await ask(
 				`/v1/collections/${id}/waves?method=${METHODS.includes(method) ? method : "unbiased"}&level=${level}`,
 			)
+			if (current !== turn) return
 			fault.hidden = true
 			latest = result.waves
 			about = result
 			draw(result, level)
 		} catch (error) {
+			if (current !== turn) return
 			fault.hidden = false
 			fault.textContent = error instanceof Error ? error.message : String(error)
 		}
