@@ -16,11 +16,11 @@ import pytest
 
 import sfumato as sf
 from sfumato.device import privatize_indices
-from support.browsing import DESKTOP, ILLNESSES, PHONE, People, high_low, opened, read
+from support.browsing import DESKTOP, ILLNESSES, PHONE, Held, People, high_low, opened, read
 from support.collectors import Served
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page, Route
+    from playwright.sync_api import Page
 
 pytestmark = pytest.mark.component
 
@@ -455,19 +455,16 @@ def test_estimates_are_named_by_the_options_that_they_were_computed_with(people:
         page = people(DESKTOP)
         page.goto(f"{collector.url}/c/{names[0]}/results?with={','.join(compared)}")
         page.wait_for_selector("#table caption:has-text('95% intervals, unbiased')")
-        held: list[Route] = []
-        page.route("**/live?method=bayes*", lambda route: held.append(route))  # noqa: B023
+        held = Held(page, "**/live?method=bayes*")
         page.click("summary:text-is('Method of estimation')")
-        with page.expect_request("**/live?method=bayes*"):
-            page.select_option("#method", "bayes")
+        page.select_option("#method", "bayes")
+        held.wait(1 + len(compared))
         page.select_option("#sort", "label")
         page.wait_for_selector("#table caption:has-text('unbiased')")
         rows = list(csv.DictReader(io.StringIO(saved(page, "CSV"))))
         assert {row["method"] for row in rows} == {"unbiased"}
-        while len(held) < 1 + len(compared):
-            page.wait_for_timeout(10)
-        for number, route in enumerate(held):
+        for route in held.routes:
             page.wait_for_timeout(50)
-            assert "unbiased" in page.inner_text("#table caption"), number
+            assert "unbiased" in page.inner_text("#table caption")
             route.continue_()
         page.wait_for_selector("#table caption:has-text('empirical Bayes')")

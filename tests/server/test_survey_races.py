@@ -4,51 +4,21 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from support.browsing import People, answer, choose, high_low, opened, read
+from support.browsing import Held, People, answer, choose, high_low, opened, read
 from support.collectors import Served
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page, Route
+    from playwright.sync_api import Page
 
 pytestmark = pytest.mark.component
 
 STORED = "import('/static/sfumato.js').then(({ answers }) => answers())"
 DECLINE = "button:text-is('I would rather not answer')"
 SEND = "form button.main"
-
-
-@dataclass
-class Held:
-    """The requests of a page to some addresses, held back until they are released."""
-
-    page: Page
-    pattern: str
-    routes: list[Route] = field(default_factory=list)
-    ended: bool = False
-
-    def __post_init__(self) -> None:
-        self.page.route(self.pattern, lambda route: route.continue_() if self.ended else self.routes.append(route))
-
-    def wait(self, count: int = 1) -> None:
-        """Wait until so many requests are held."""
-        while len(self.routes) < count:
-            self.page.wait_for_timeout(10)
-
-    def release(self, number: int) -> None:
-        """Let one request through, and give the page time to use the response."""
-        route = self.routes[number]
-        with self.page.expect_event("requestfinished", lambda request: request == route.request):
-            route.continue_()
-        self.page.wait_for_timeout(100)
-
-    def end(self) -> None:
-        """Let all later requests through; ending the route itself would release those that are held."""
-        self.ended = True
 
 
 def speak(page: Page, language: str) -> None:
@@ -137,8 +107,7 @@ def test_a_reply_that_arrives_late_leaves_the_question_that_a_person_went_back_t
     page.wait_for_selector("h1:has-text('First')")
     held.end()
     held.release(0)
-    while not page.evaluate(STORED):
-        page.wait_for_timeout(10)
+    page.wait_for_function(f"{STORED}.then(({{ length }}) => length)")
     page.wait_for_timeout(100)
     assert "First" in page.inner_text("h1")
     speak(page, "de")
@@ -171,13 +140,13 @@ def test_the_language_is_that_of_the_question_that_is_shown(people: People, coll
 
 @pytest.mark.parametrize("kind", ["list", "long list", "number", "map"])
 def test_a_choice_stays_in_another_language(people: People, collector: Served, kind: str) -> None:
-    domain = {
+    domains: dict[str, dict[str, Any]] = {
         "list": {"values": ["yes", "no"]},
         "long list": {"values": [f"value {i}" for i in range(30)]},
         "number": {"low": 0, "high": 100, "bins": 10},
         "map": {"grid": {"latitude": [0, 1], "longitude": [0, 1], "rows": 2, "columns": 3}},
-    }[kind]
-    name = opened(collector, f"A {kind}?", domain, {"kind": "uniform", "epsilon": "1"})
+    }
+    name = opened(collector, f"A {kind}?", domains[kind], {"kind": "uniform", "epsilon": "1"})
     page = people()
     page.goto(f"{collector.url}/c/{name}")
     page.wait_for_selector(SEND)

@@ -6,16 +6,19 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from support.collectors import Served
 from support.components import PATIENCE
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page
+    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Route
 
 __all__ = [
     "DESKTOP",
     "ILLNESSES",
     "PHONE",
+    "Held",
     "People",
     "answer",
     "choose",
@@ -136,3 +139,35 @@ def send(page: Page) -> None:
         page.click("#confirm button.main")
     else:
         page.click("form button.main")
+
+
+@dataclass
+class Held:
+    """The requests of a page to some addresses, held back until they are released."""
+
+    page: Page
+    pattern: str
+    routes: list[Route] = field(default_factory=list)
+    ended: bool = False
+
+    def __post_init__(self) -> None:
+        self.page.route(self.pattern, lambda route: route.continue_() if self.ended else self.routes.append(route))
+
+    def wait(self, count: int = 1) -> None:
+        """Wait until so many requests are held."""
+        for _ in range(PATIENCE // 10):
+            if len(self.routes) >= count:
+                return
+            self.page.wait_for_timeout(10)
+        pytest.fail(f"{len(self.routes)} of {count} requests came to {self.pattern}")
+
+    def release(self, number: int) -> None:
+        """Let one request through, and give the page time to use the response."""
+        route = self.routes[number]
+        with self.page.expect_event("requestfinished", lambda request: request == route.request):
+            route.continue_()
+        self.page.wait_for_timeout(100)
+
+    def end(self) -> None:
+        """Let all later requests through; ending the route itself would release those that are held."""
+        self.ended = True
