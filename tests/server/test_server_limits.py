@@ -30,7 +30,7 @@ from sfumato.server.http.limits import DailyBudget
 from sfumato.server.http.middleware import RateLimiter
 from sfumato.server.http.responses import ApiError, JsonResponse
 from sfumato.server.jobs.estimates import ResultCache
-from sfumato.server.jobs.planner import Planner
+from sfumato.server.jobs.planner import _MOST_WAITING, Planner
 from sfumato.server.jobs.threads import Workers
 from sfumato.server.settings import Settings
 from support.collectors import BATCH_TYPE, DISEASES, Response, Served, free_port, served, until
@@ -679,6 +679,15 @@ def test_unusual_levels_of_a_collection_leave_places_for_its_usual_results(tmp_p
             assert collector.ask("GET", f"{path}?level=0.5").reason == "overloaded"
             assert [collector.ask("GET", f"{path}{query}").reason for query in ("", "?level=0.9")] == [None, None]
         assert collector.ask("GET", f"{path}?level=0.5").status == 200
+
+
+def test_a_full_queue_names_no_plan_to_readers_of_estimates(collector: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, mechanism, _ = collector.create(mechanism="rr")
+    assert collector.send(name, mechanism, np.zeros(10, np.uint8), "some-reports").status == 200
+    monkeypatch.setattr(inside(collector).slow_estimates, "_waiting", _MOST_WAITING)
+    response = collector.ask("GET", f"/v1/collections/{name}/estimate?method=mle")
+    assert response.reason == "overloaded"
+    assert "plan" not in response.json["error"]["message"]
 
 
 def test_a_long_estimate_ends_at_its_time_limit(tmp_path: Path) -> None:

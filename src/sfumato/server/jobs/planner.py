@@ -72,7 +72,7 @@ class Planner:
     async def ask(self, job: str, **request: Any) -> Any:
         """Return the result of a request; raise ApiError for an invalid policy or mechanism, or at the time limit."""
         if self._waiting >= _MOST_WAITING:
-            raise ApiError("overloaded", "too many planning requests are waiting; retry later")
+            raise ApiError("overloaded", "too many long computations are waiting; retry later")
         self._waiting += 1
         try:
             async with self._turn:
