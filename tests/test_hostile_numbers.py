@@ -1,4 +1,4 @@
-"""Documents whose numbers claim to be very long: reading ends, with a result or an error of Sfumato."""
+"""Documents with numbers that claim to be very long, or nested deeply: reading ends, with a result or an error."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ from typing import Any
 import pytest
 
 import sfumato as sf
+from sfumato.cli._files import label_of
+from sfumato.collecting.checkpoint import Checkpoint
+from sfumato.collecting.grouped import GroupedAggregate
+from sfumato.device.ledger import Ledger
+from sfumato.device.transport import CollectorUnreachable, Transport
+from sfumato.errors import InvalidInput
 from support.clocks import ends
 from support.mutations import paths
 
@@ -27,6 +33,30 @@ HOSTILE = (
     "999999999999*ln 2",
     "1" + " " * 50_000 + "x",
 )
+
+#: What reads JSON in files and responses.
+READERS: dict[str, Callable[[str], Any]] = {
+    "aggregate": sf.Aggregate.from_json,
+    "groups": GroupedAggregate.from_json,
+    "checkpoint": lambda text: Checkpoint.from_json(text, "counts.checkpoint"),
+    "certificate": sf.Certificate.from_json,
+    "mechanism": sf.mechanism_from_spec,
+    "ledger": Ledger.from_json,
+    "label": lambda text: sf.Domain(["a"]).index(label_of(sf.Domain(["a"]), text)),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("start", ["[", '{"mechanism_hash": [', '{"a":'])
+def test_documents_that_are_nested_deeply_are_rejected(reader: str, start: str) -> None:
+    with pytest.raises(InvalidInput):
+        READERS[reader](start * 100_000)
+
+
+def test_a_response_that_is_nested_deeply_is_of_no_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Transport, "ask", lambda *_, **__: b"[" * 100_000)
+    with pytest.raises(CollectorUnreachable):
+        Transport("http://127.0.0.1", None, 1, 1).ask_json("GET", "/v1/collections", None, {})
 
 
 def documents() -> Iterator[tuple[Callable[[Any], Any], dict[str, Any]]]:

@@ -25,6 +25,7 @@ __all__ = [
     "finite",
     "label_document",
     "number_document",
+    "parse_json",
     "read_flag",
     "read_fractions",
     "read_integer",
@@ -65,6 +66,20 @@ def different_keys(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[
         return canonical_json({key: document[key]} if key in document else {})
 
     return [key for key in {**first, **second} if part(first, key) != part(second, key)]
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Parse JSON from outside; raise ValueError also if it is nested too deeply.
+
+    >>> parse_json("[" * 100_000)
+    Traceback (most recent call last):
+    ...
+    ValueError: arrays or objects are nested too deeply
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("arrays or objects are nested too deeply") from None
 
 
 def finite(value: Any) -> Any:

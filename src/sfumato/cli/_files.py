@@ -311,14 +311,12 @@ def read_prior(path: str, domain: Domain) -> list[float] | dict[object, float]:
 
 def label_of(domain: Domain, argument: str) -> object:
     """Return the label that an argument denotes: the string itself if the domain has it, else its JSON value."""
-    import json
-
-    from sfumato._core import read_label
+    from sfumato._core import parse_json, read_label
 
     if argument in domain:
         return argument
     try:
-        return read_label(json.loads(argument))
+        return read_label(parse_json(argument))
     except ValueError:
         return argument
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sfumato._core import Integers, check_keys, check_kind, checked_type, quantity
+from sfumato._core import Integers, check_keys, check_kind, checked_type, parse_json, quantity
 from sfumato.collecting.hashes import check_origin, wrong_mechanism
 from sfumato.errors import Description, InvalidInput, UnknownSpec
 from sfumato.mechanisms import Mechanism
@@ -216,7 +216,7 @@ class Aggregate:
             If the format or the version is another one.
         """
         try:
-            document = json.loads(text)
+            document = parse_json(text)
         except ValueError as error:
             hint = "Use the output of Aggregate.to_json() or of the command 'sfumato aggregate'."
             raise InvalidInput(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from sfumato._core import check_keys, replacing
+from sfumato._core import check_keys, parse_json, replacing
 from sfumato.collecting.aggregates import Aggregate
 from sfumato.collecting.grouped import GroupedAggregate
 from sfumato.collecting.sources import Source, unreadable
@@ -153,7 +153,7 @@ class Checkpoint(Generic[CountsType]):
     def from_json(cls, text: str, shown: str) -> Checkpoint[Any]:
         """Read the document that ``write`` writes."""
         try:
-            document = json.loads(text)
+            document = parse_json(text)
         except ValueError as error:
             hint = "Pass the path of a checkpoint, or delete the file and count all files again."
             got = Description(f"invalid JSON ({error})")

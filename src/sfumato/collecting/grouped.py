@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sfumato._core import check_keys, read_items, read_string, reads_document
+from sfumato._core import check_keys, parse_json, read_items, read_string, reads_document
 from sfumato.collecting.aggregates import GROUPED_FORMAT, Aggregate
 from sfumato.collecting.labels import group_document, read_group
 from sfumato.collecting.weights import MOST_CLASSES, check_weight
@@ -292,7 +292,7 @@ class GroupedAggregate(Mapping[Any, Aggregate]):
             If the format or the version is another one.
         """
         try:
-            document = json.loads(text)
+            document = parse_json(text)
         except ValueError as error:
             got = Description(f"invalid JSON ({error})")
             raise InvalidInput(_SUBJECT, "the document", "be JSON", got, hint=_HINT) from None

@@ -60,6 +60,7 @@ from sfumato._core import (
     checked_integer,
     checked_type,
     locked,
+    parse_json,
     plain_integer,
     quantity,
     replacing,
@@ -950,7 +951,7 @@ class Ledger:
             If a later version of Sfumato wrote the document.
         """
         try:
-            parsed = json.loads(text)
+            parsed = parse_json(text)
         except ValueError as error:
             raise InvalidInput("a ledger", "the document", "be JSON", str(error)) from None
         known = (_VERSION, _VERSION_WITH_WAVES)
@@ -1029,7 +1030,7 @@ class Ledger:
         """Raise InvalidInput if the file holds releases that this ledger does not have."""
         try:
             text = Path(path).read_text(encoding="utf-8")
-            is_ledger = "ledger" in json.loads(text)
+            is_ledger = "ledger" in parse_json(text)
         except (OSError, ValueError, TypeError):
             return  # not a ledger: the write replaces the file, or fails
         stored = Ledger.from_json(text) if is_ledger else Ledger()

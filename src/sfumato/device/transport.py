@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import http.client
 import ipaddress
-import json
 import re
 import ssl
 import time
@@ -13,6 +12,7 @@ import urllib.parse
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from sfumato._core import parse_json
 from sfumato.errors import Description, InvalidInput, SfumatoError
 from sfumato.randomness import secure
 
@@ -164,7 +164,7 @@ class Transport:
         """Send a request and return the JSON object in the response."""
         answer = self.ask(method, path, body, headers, repeat=repeat)
         with contextlib.suppress(ValueError):
-            document = json.loads(answer)
+            document = parse_json(answer)
             if isinstance(document, dict):
                 return document
         raise self.unexpected(answer[:200].decode(errors="replace"))  # such as the login page of a network
@@ -258,7 +258,7 @@ def _refusal(status: int, answer: bytes, batch: str | None) -> CollectorRefused 
     Only a rejection that names the batch of a submission comes from the collector: a proxy may answer with any JSON.
     """
     try:
-        error: Any = json.loads(answer)["error"]
+        error: Any = parse_json(answer)["error"]
         if batch is not None and error["batch"] != batch:
             return None
         return CollectorRefused(status, error["reason"], error["message"], error["row"])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sfumato._core import Floats, canonical_hash, writing
+from sfumato._core import Floats, canonical_hash, parse_json, writing
 from sfumato.auditing import audit
 from sfumato.compiler.solvers.goals import Estimation, ExpectedLoss, Goal, SquaredError
 from sfumato.compiler.solvers.result import Optimum
@@ -63,7 +63,7 @@ class SearchCache:
         count as no result.
         """
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
+            document = parse_json(path.read_text(encoding="utf-8"))
             optimum = Optimum.from_dict(document["optimum"])
             is_enough = optimum.status == "optimal" or float(document["seconds"]) >= seconds
         except (OSError, ValueError, KeyError, TypeError):  # InvalidInput is a ValueError
