@@ -18,16 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import (
-    Epsilon,
-    Floats,
-    canonical_hash,
-    check_kind,
-    checked_count,
-    count_text,
-    parse_json,
-    project_to_simplex,
-)
+from sfumato._core import Epsilon, Floats, canonical_hash, check_kind, checked_count, count_text, project_to_simplex
 from sfumato.domain import Domain, Frequencies, checked_distribution
 from sfumato.errors import Description, InvalidInput, LimitExceeded, UnknownSpec
 from sfumato.mechanisms.channel import Channel, check_channel_size
@@ -628,8 +619,8 @@ def mechanism_from_spec(spec: Any) -> Mechanism:
     """
     if isinstance(spec, (str, bytes)):
         try:
-            spec = parse_json(spec)
-        except ValueError as error:
+            spec = json.loads(spec)
+        except (ValueError, RecursionError) as error:
             raise InvalidInput(
                 "a mechanism spec", "the document", "be JSON", Description(error), hint=_WRITE_AGAIN
             ) from None
