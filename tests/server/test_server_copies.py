@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 import stat
 from pathlib import Path
@@ -74,6 +75,29 @@ def test_a_damaged_backup_is_not_restored(tmp_path: Path) -> None:
     with pytest.raises((Unavailable, sqlite3.DatabaseError)):
         restore(path, f"sqlite:///{tmp_path}/restored.db")
     assert not (tmp_path / "restored.db").exists()
+
+
+@pytest.mark.parametrize("end", ["-wal", "-shm"])
+def test_the_log_of_an_earlier_store_is_not_copied_into_a_restored_one(tmp_path: Path, end: str) -> None:
+    """An operator moved only the main file away, after a kill. The log has reports that nothing else has."""
+    path, backup, moved = (tmp_path / name for name in ("collect.db", "backup.db", "moved.db"))
+    with served(f"sqlite:///{path}") as collector:
+        name, mechanism, _ = collector.create(mechanism="rr")
+        back_up(f"sqlite:///{path}", backup)
+        assert collector.send(name, mechanism, [1, 2], "in-the-log").status == 200
+        for file in ("", "-wal"):
+            shutil.copy(f"{path}{file}", f"{moved}{file}")
+    left = Path(f"{path}{end}")
+    path.unlink()
+    shutil.copy(f"{moved}-wal", left)
+    content = left.read_bytes()
+    with pytest.raises(InvalidInput, match=f"not exist yet; got .*collect.db{end}"):
+        restore(backup, f"sqlite:///{path}")
+    assert left.read_bytes() == content
+    assert not path.exists()
+    left.unlink()
+    assert restore(backup, f"sqlite:///{path}").reports == 0
+    assert check_store(f"sqlite:///{moved}").reports == 2
 
 
 def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,6 +28,8 @@ __all__ = ["StoreSummary", "back_up", "check_store", "restore", "summary_of", "u
 #: Rows that are copied at once.
 _ROWS = 500
 _RECORD = ID_BYTES + RECEIPT_BYTES
+#: Ends of the names of a store's files: the main file, its write-ahead log, and the index of the log.
+_ENDS = ("", "-wal", "-shm")
 
 
 @dataclass(frozen=True)
@@ -125,9 +127,13 @@ def restore(path: str | os.PathLike[str], url: str) -> StoreSummary:
 def _new_file(path: str | os.PathLike[str], subject: str) -> Iterator[Path]:
     """Yield an empty file that only this user may read, and give it its name when it is complete and on disk."""
     target = Path(path)
-    if target.exists() and target.stat().st_size:
-        hint = "Choose another file." if subject == "backup" else "Stop the collector, and move the file away first."
-        raise InvalidInput(subject, "the file", "not exist yet", str(path), hint=hint)
+    # SQLite would copy the log of an earlier store into the new file: it would damage the file, and lose the log.
+    for file in (Path(f"{target}{end}") for end in _ENDS):
+        if file.exists() and file.stat().st_size:
+            hint = (
+                "Choose another file." if subject == "backup" else "Stop the collector, and move the file away first."
+            )
+            raise InvalidInput(subject, "the file", "not exist yet", str(file), hint=hint)
     part = target.with_name(f"{target.name}.part")
     part.unlink(missing_ok=True)
     os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -140,7 +146,7 @@ def _new_file(path: str | os.PathLike[str], subject: str) -> Iterator[Path]:
             os.close(descriptor)
         part.replace(target)
     finally:
-        for end in ("", "-wal", "-shm"):
+        for end in _ENDS:
             Path(f"{part}{end}").unlink(missing_ok=True)
 
 
