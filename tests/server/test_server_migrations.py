@@ -41,6 +41,7 @@ RELEASED = (
     "57255a49c4678ba3366ab1dba465b965",  # 6: presentation
     "ae121399b8f174e66d5df78e32479575",  # 7: grantors
     "e1f8966436fe062918b00bfc73c1dff4",  # 8: sorted tokens
+    "e0a150ce9e56dec88e7a758ffdc13675",  # 9: no samples
 )
 
 

@@ -246,6 +246,21 @@ def test_tables_of_postgresql_link_no_token_to_a_report(postgres: Postgres, inte
     store.close_all()
 
 
+def test_postgresql_samples_no_reports(postgres: Postgres) -> None:
+    """Otherwise its samples would outlive them: the server takes them by itself, and never from an empty table."""
+    store = open_with_tokens(postgres.new_database(), 120)
+    for number in range(120):
+        assert store.commit([spending(number)])[0].outcome == "accepted"
+    with store._connected() as execute:
+        execute("ANALYZE")
+        sampled = "SELECT tablename, attname FROM pg_stats WHERE schemaname = 'public' AND tablename = 'raw'"
+        assert sorted(execute(sampled).fetchall()) == [
+            ("raw", name) for name in ("collection", "day", "mixed", "number")
+        ]
+    assert store.forget_reports(COLLECTION, 101, 1000) == 120
+    store.close_all()
+
+
 def test_deleted_rows_that_an_open_transaction_may_read_postpone_the_erasure(postgres: Postgres) -> None:
     """The transaction has read another table, so it holds no lock on those that are rewritten."""
     import psycopg

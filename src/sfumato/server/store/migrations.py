@@ -32,14 +32,16 @@ __all__ = [
     "steps",
 ]
 
-#: What the names in braces stand for, by database. ``key`` is a number that the database assigns in order, and
-#: ``find`` a function that returns the position of a string in another, 0 if it is missing.
+#: What the names in braces stand for, by database. ``key`` is a number that the database assigns in order,
+#: ``find`` a function that returns the position of a string in another, 0 if it is missing, and ``analyzed`` begins a
+#: statement for databases that store samples of columns for their planner.
 SQLITE = {
     "number": "INTEGER",
     "bytes": "BLOB",
     "key": "INTEGER PRIMARY KEY AUTOINCREMENT",
     "sorted": " WITHOUT ROWID",
     "find": "instr",
+    "analyzed": "-- ",
 }
 POSTGRESQL = {
     "number": "BIGINT",
@@ -47,6 +49,7 @@ POSTGRESQL = {
     "key": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
     "sorted": "",
     "find": "strpos",
+    "analyzed": "",
 }
 
 #: Kinds of column types in a fingerprint, by the type that a database reports.
@@ -143,6 +146,14 @@ MIGRATIONS: tuple[Migration, ...] = (
             """INSERT INTO tokens SELECT collection, token_hash, CAST(spent <> 0 AS INTEGER) FROM unsorted
             ORDER BY collection, token_hash""",
             "DROP TABLE unsorted",
+        ),
+    ),
+    Migration(
+        "no samples",  # PostgreSQL's would outlive deleted reports; a change of the type deletes them
+        tuple(
+            f"{{analyzed}}ALTER TABLE {table} ALTER COLUMN {column} TYPE {{bytes}}, "
+            f"ALTER COLUMN {column} SET STATISTICS 0"
+            for table, column in (("raw", "reports"), ("counts", "counts"), ("released", "counts"))
         ),
     ),
 )
