@@ -19,8 +19,9 @@ import sfumato as sf
 from sfumato.cli import main
 from sfumato.server.store import open_store, sqlite
 from sfumato.server.store.base import Unavailable
+from sfumato.server.store.copies import back_up
 from sfumato.server.store.postgresql import PostgreSQLStore
-from support.collectors import Postgres, Served, ServeProcess, served, until
+from support.collectors import LONG_ENOUGH, Postgres, Served, ServeProcess, served, until
 
 pytestmark = pytest.mark.slow
 
@@ -91,6 +92,13 @@ def copy_over(path: Path) -> None:
     """As `cp` does: the file remains, and gets the contents of a copy."""
     shutil.copy(path, path.with_name("copy.db"))
     path.write_bytes(path.with_name("copy.db").read_bytes())
+
+
+def put_backup_in_place(path: Path) -> None:
+    """As an operator who does not stop the collector before."""
+    back_up(f"sqlite:///{path}", path.with_name("backup.db"))
+    path.write_bytes(path.with_name("backup.db").read_bytes())
+    remove_log(path)
 
 
 def log_of(path: Path) -> Path:
@@ -370,13 +378,37 @@ def test_a_locked_store_is_not_ready_before_any_report_is_sent(tmp_path: Path, m
 # -- processes -----------------------------------------------------------------------------------------------
 
 
-def test_connections_pause_after_a_failure() -> None:
-    store = PostgreSQLStore("postgresql://nobody@127.0.0.1:1/none")
-    with pytest.raises(Unavailable, match="connection"):
-        store.ping()
-    for _ in range(50):  # at once, without asking the server
-        with pytest.raises(Unavailable, match="within a second"):
+def test_connections_pause_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Meanwhile the operator reads the reason."""
+    monkeypatch.setattr("sfumato.server.store.base._SHORTEST_PAUSE", LONG_ENOUGH)
+    monkeypatch.setattr("sfumato.server.store.base._LONGEST_PAUSE", LONG_ENOUGH)
+    store, asked = PostgreSQLStore("postgresql://nobody@127.0.0.1:1/none"), 0
+    connect = store.connect
+
+    def counting() -> Any:
+        nonlocal asked
+        asked += 1
+        return connect()
+
+    monkeypatch.setattr(store, "connect", counting)
+    reasons = set()
+    for _ in range(50):
+        with pytest.raises(Unavailable, match="port 1 failed") as caught:
             store.ping()
+        reasons.add((str(caught.value), caught.value.action))
+    assert (asked, len(reasons)) == (1, 1)
+
+
+@pytest.mark.parametrize("lose", [cut, put_backup_in_place])
+def test_a_file_without_a_log_is_not_waited_for(tmp_path: Path, lose: Any) -> None:
+    """A backup has no write-ahead log. To turn it on, SQLite would wait for all connections to the file before."""
+    path = tmp_path / "collect.db"
+    store = open_store(f"sqlite:///{path}")
+    store.ping()
+    lose(path)
+    with pytest.raises(Unavailable, match="removed, replaced or cut"):
+        store.connect()
+    store.close_all()
 
 
 @pytest.mark.component

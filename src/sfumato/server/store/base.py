@@ -80,6 +80,7 @@ class Store(ABC):
         self._lock = threading.Lock()
         self._identity: str | None = None  # of the store at the first check
         self._pause, self._retry_at = 0.0, 0.0  # seconds between two connections while they fail; end of the pause
+        self._failure = "", ""  # message and action of the last connection that failed
 
     # -- specific to a database --------------------------------------------------------------------------
 
@@ -120,10 +121,12 @@ class Store(ABC):
     def _connect(self) -> Any:
         """Return a new connection; after a failure, pause before the next one, so that a server can start."""
         if time.monotonic() < self._retry_at:
-            raise Unavailable("the database accepts no connections; the collector tries again within a second")
+            raise Unavailable(*self._failure)
         try:
             connection = self.connect()
-        except Exception:
+        except Exception as error:
+            failure = error if isinstance(error, Unavailable) else self.unavailable(error)
+            self._failure = str(failure), failure.action
             self._pause = min(max(2 * self._pause, _SHORTEST_PAUSE), _LONGEST_PAUSE)
             self._retry_at = time.monotonic() + self._pause
             raise

@@ -39,6 +39,8 @@ class PostgreSQLStore(Store):
         "default_transaction_read_only",
         'FATAL:  database "': "check the name of the database in --store, and that it accepts connections",
         'FATAL:  role "': "check the name of the user in --store",
+        "password authentication failed": "correct the password in PGPASSFILE or PGPASSWORD",
+        "no password supplied": "set PGPASSFILE or PGPASSWORD; a password file that other users may read is ignored",
         "does not exist": "the database does not have the tables of this release: check that --store is the database "
         "of a collector, run `sfumato store upgrade`, or restore a backup",
         "permission denied": "grant the role of the collector all rights on its tables",

@@ -200,6 +200,7 @@ class SQLiteStore(Store):
         self._name = f"{Path(path).absolute().as_uri()}?mode=rw"
         self._real_path = os.path.realpath(path)
         self._file: tuple[int, int] | None = None  # device and inode, once known
+        self._has_log = False  # whether a connection has turned on the write-ahead log
         if create:
             _check_marker(self._real_path)
             _make(path)
@@ -214,11 +215,15 @@ class SQLiteStore(Store):
             check_same_thread=False,
         )
         try:
+            # A backup has another mode. Changing it would wait for connections to the file that it replaced.
+            if self._has_log and connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+                raise Unavailable(_GONE)
             for setting in _SETTINGS:
                 connection.execute(f"PRAGMA {setting}")
         except BaseException:  # the file may not be a database
             connection.close()
             raise
+        self._has_log = True
         if self._file is None:
             self._file = _file_key(Path(self._real_path).stat())
         return connection
