@@ -412,6 +412,27 @@ def test_a_file_without_a_log_is_not_waited_for(tmp_path: Path, lose: Any) -> No
 
 
 @pytest.mark.component
+def test_a_store_whose_tables_were_changed_and_restored_counts_again(postgres: Postgres) -> None:
+    """PostgreSQL refuses a prepared statement whose result has other types, as long as its connection is open."""
+    import psycopg
+
+    url = postgres.new_database()
+    with served(url) as collector, psycopg.connect(url, autocommit=True) as database:
+        name, mechanism, _ = collector.create()
+
+        def outcomes(batches: str) -> list[str | None]:
+            return [collector.send(name, mechanism, [1], f"{batches}-{number}").reason for number in range(12)]
+
+        assert outcomes("prepared") == [None] * 12
+        database.execute("ALTER TABLE counts ALTER COLUMN counts TYPE TEXT USING encode(counts, 'hex')")
+        assert None not in outcomes("refused")
+        database.execute("ALTER TABLE counts ALTER COLUMN counts TYPE BYTEA USING decode(counts, 'hex')")
+        assert {*outcomes("restored")} <= {None, "unavailable"}  # the first one opens another connection
+        assert outcomes("restored") == [None] * 12
+        assert collector.aggregate(name).n == 24
+
+
+@pytest.mark.component
 def test_a_collector_waits_for_postgresql_to_start(postgres: Postgres, tmp_path: Path) -> None:
     url = postgres.new_database()
     postgres.stop()

@@ -43,6 +43,7 @@ class PostgreSQLStore(Store):
         "no password supplied": "set PGPASSFILE or PGPASSWORD; a password file that other users may read is ignored",
         "does not exist": "the database does not have the tables of this release: check that --store is the database "
         "of a collector, run `sfumato store upgrade`, or restore a backup",
+        "cached plan": "the tables were changed while the collector ran: run `sfumato store check`",
         "permission denied": "grant the role of the collector all rights on its tables",
         "No space left": "free space on the disk of PostgreSQL",
         "could not extend file": "free space on the disk of PostgreSQL",
@@ -85,6 +86,7 @@ class PostgreSQLStore(Store):
             errors.ReadOnlySqlTransaction,
             errors.UndefinedTable,
             errors.UndefinedColumn,
+            errors.FeatureNotSupported,  # a prepared statement on tables that were changed
             errors.InsufficientPrivilege,
             errors.DataCorrupted,
             errors.IndexCorrupted,
