@@ -172,8 +172,10 @@ class MixtureEstimator(Estimator):
 
     def squared_scores(self, p: Floats, total: float) -> Floats:
         """Return E[φ²; a set] of each value's score φ."""
-        squares = self.rates(p, total) * (1 - 2 * self.other) + self._in_block(p, total) * self.other**2
-        return np.asarray(squares / self.gap**2)
+        # The rate of a set that contains the value is gap·p plus a part that all values of a block share.
+        scale, shared = (1 - 2 * self.other) / self.gap**2, self._forced * self._of_block(p) + self._free * total
+        level = shared * scale + self._in_block(p, total) * (self.other / self.gap) ** 2
+        return np.asarray(p * (self.gap * scale) + level)
 
     @abstractmethod
     def _shared(self, p: Floats, total: float) -> Floats:
@@ -239,7 +241,7 @@ class ListedMixtureEstimator(MixtureEstimator, HistogramEstimator):
         self._of_set = float(mechanism.gamma / (mechanism.density * mechanism.outputs))
 
     def law(self, p: Floats, total: float) -> Floats:
-        law: Floats = self.system.spread(p) * self._of_set
+        law: Floats = self.system.spread(p * self._of_set)
         np.maximum(law, 0.0, out=law)  # a transform may round to less than zero
         law += self._rest * total / self._outputs
         return law
@@ -259,13 +261,16 @@ class ListedMixtureEstimator(MixtureEstimator, HistogramEstimator):
         if self._chance is None:
             known = self._forced * protected + self._free * total
             return np.asarray((self.system.gather(counts) / n - known) / self.gap)
-        return np.asarray(self.system.contrast(counts, self._chance) / (n * self.gap))
+        differences = np.asarray(self.system.contrast(counts, self._chance), np.float64)
+        differences /= n * self.gap
+        return differences
 
     def output_scores(self, weights: Floats) -> Floats:
         blocks = np.zeros((self.system.blocks, 1))
         blocks[: len(self._starts), 0] = np.add.reduceat(weights, self._starts)
-        scores = self.system.spread(weights / self.gap).reshape(self.system.blocks, -1)
-        return np.asarray(scores - self.other / self.gap * blocks).ravel()
+        scores: Floats = self.system.spread(weights / self.gap).reshape(self.system.blocks, -1)
+        scores -= self.other / self.gap * blocks
+        return scores.ravel()
 
     def adjoint(self, weights: Floats) -> Floats:
         return np.asarray(self._of_set * self.system.gather(weights) + self._rest * weights.mean())
@@ -277,7 +282,8 @@ class ListedMixtureEstimator(MixtureEstimator, HistogramEstimator):
         return self.system.shared(self.law(p, total))
 
     def quadratic(self, weights: Floats, p: Floats, total: float) -> float:
-        return float(self.law(p, total) @ self.output_scores(weights) ** 2)
+        scores = self.output_scores(weights)
+        return float(self.law(p, total) @ np.square(scores, out=scores))
 
     def set_scores(self, weights: Floats) -> ColumnScores:
         return ColumnScores(self.output_scores(weights), self.law)

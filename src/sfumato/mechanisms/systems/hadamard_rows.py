@@ -94,23 +94,23 @@ class HadamardRows(SetSystem):
     def spread(self, weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
         rows = self._by_row(weights)
         rows[:, 0] = rows.sum(axis=1)  # row 0 is +1 everywhere; adding it selects the columns of sign +1
-        return np.asarray(_halved(_transform(rows)).ravel())
+        return np.asarray(_half_transform(rows).ravel())
 
     def gather(self, outputs: npt.NDArray[Any]) -> npt.NDArray[Any]:
         # Doubles add counts below 2^53 exactly.
-        rows = _transform(outputs.astype(np.float64, copy=False).reshape(self.blocks, self.block_size))
+        rows = _half_transform(outputs.astype(np.float64, copy=False).reshape(self.blocks, self.block_size))
         rows[:, 1:] += rows[:, :1]
-        return np.asarray(_halved(rows)[:, 1:].reshape(-1)[: self.size])
+        return np.asarray(rows[:, 1:].reshape(-1)[: self.size])
 
     def contrast(self, outputs: npt.NDArray[Any], share: float) -> npt.NDArray[Any]:  # noqa: ARG002
         # Half of the columns of a block have the sign of a row, so the difference is half the row's transform.
-        rows = _transform(outputs.astype(np.float64, copy=False).reshape(self.blocks, self.block_size))
-        return np.asarray(rows[:, 1:].reshape(-1)[: self.size] * 0.5)
+        rows = _half_transform(outputs.astype(np.float64, copy=False).reshape(self.blocks, self.block_size))
+        return np.asarray(rows[:, 1:].reshape(-1)[: self.size])
 
     def shared(self, outputs: Floats) -> Floats:
         # The product of two rows of a block is their XOR, so that the columns of both are a quarter of the block with
         # the signs of both rows and of the third.
-        signed = _transform(outputs.reshape(self.blocks, self.block_size))
+        signed = 2 * _half_transform(outputs.reshape(self.blocks, self.block_size))
         block, row = np.divmod(np.arange(self.size), self.block_size - 1)
         row += 1
         alone, total = signed[block, row], signed[block, 0]
@@ -147,22 +147,15 @@ class HadamardRows(SetSystem):
         return {"block_size": self.block_size, "blocks": self.blocks}
 
 
-def _halved(sums: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Halve even integers, or floats, in place."""
-    if sums.dtype.kind == "f":
-        sums *= 0.5
-    else:
-        sums //= 2
-    return sums
-
-
-def _transform(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the transform of every row, by compiled code if there are many."""
-    if rows.size < _SMALL_SIZE or rows.dtype.kind != "f":
-        return walsh_hadamard(rows)
+def _half_transform(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return half the transform of every row of floats, or of integers whose transform is even."""
+    if rows.dtype.kind != "f":
+        return walsh_hadamard(rows) // 2
+    if rows.size < _SMALL_SIZE:
+        return 0.5 * walsh_hadamard(rows)
     from sfumato.mechanisms.kernels.walsh_hadamard import transform_rows
 
-    return transform_rows(rows)
+    return transform_rows(rows, 0.5)
 
 
 def walsh_hadamard(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
