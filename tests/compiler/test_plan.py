@@ -13,6 +13,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.compiler import bounds, goal_of, planning as _plan
+from sfumato.compiler.planning import LITERATURE
 from sfumato.errors import CannotCompose, InvalidInput, LimitExceeded, NoMechanism, PolicyViolated, Undecided
 from sfumato.mechanisms import (
     BitmapFormat,
@@ -31,6 +32,7 @@ from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
 from sfumato.mechanisms.systems.shifts import CyclicDesign
 from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.policy import Inequality, Policy
+from support import ROOT
 from support.clocks import deadline_after
 
 DOMAIN = sf.Domain.range(40)
@@ -638,3 +640,19 @@ def test_the_printed_ratio_to_the_bound_is_value_over_bound() -> None:
             assert row.ratio is not None
             assert row.shown_ratio == f"{row.ratio if is_error else 1 / row.ratio:.2f}"
             assert f" {row.shown_ratio}  " in line
+
+
+@pytest.mark.parametrize("name", sorted(LITERATURE))
+def test_a_name_of_the_literature_is_the_mechanism_that_the_page_says(name: str) -> None:
+    two, eight = sf.Domain.range(2), sf.Domain.range(8)
+    policy = sf.HighLow(two, [1], 1) if name == "mangat" else sf.Uniform(eight, 1)
+    question = sf.Mean() if name == "duchi" else None
+    made = sf.design(policy, question=question, mechanism=name.upper())
+    assert made == sf.design(policy, question=question, mechanism=LITERATURE[name])
+    page = (ROOT / "docs" / "how-to" / "names-of-the-literature.md").read_text(encoding="utf-8")
+    assert any(f"`{name}`" in row and f"| `{LITERATURE[name]}` |" in row for row in page.splitlines())
+
+
+def test_a_misspelt_mechanism_has_a_suggestion() -> None:
+    with pytest.raises(InvalidInput, match=r"did you mean 'oue'\?.*got 'oeu'"):
+        sf.design(sf.Uniform(sf.Domain.range(5), 1), mechanism="oeu")

@@ -9,7 +9,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from sfumato._core import MOST_PEOPLE, EpsilonLike, Floats, ProgressCallback, checked_count, one_thread
+from sfumato._core import (
+    MOST_PEOPLE,
+    EpsilonLike,
+    Floats,
+    ProgressCallback,
+    checked_count,
+    did_you_mean,
+    one_thread,
+)
 from sfumato.auditing import checked_delta
 from sfumato.compiler.approximations import outer_bound
 from sfumato.compiler.candidates import Candidates, candidates, short_reason
@@ -106,7 +114,8 @@ def plan(
         this target.
     mechanism
         Short name of the only mechanism to include, such as ``"rr"`` (randomized response), ``"subset"`` or
-        ``"hadamard"``. ``"optimal"`` searches for the optimal mechanism under any policy. By default, all are compared.
+        ``"hadamard"``, or its name in the literature, such as ``"oue"``. ``"optimal"`` searches for the optimal
+        mechanism under any policy. By default, all are compared.
     utility
         Quantity by which mechanisms are compared:
 
@@ -264,6 +273,20 @@ def _predicted(scaled: Plan, assumed: Assumption) -> Plan:
     return replace(result, classical_people=people_for(best.predicted.tv, classical.mechanism, assumed, start))
 
 
+#: Names of mechanisms in the literature; ``docs/how-to/names-of-the-literature.md`` states what they mean.
+LITERATURE = {
+    **dict.fromkeys(("grr", "krr", "warner", "crosswise"), "rr"),
+    **dict.fromkeys(("sue", "rappor"), "unary"),
+    "oue": "unary-optimized",
+    "ss": "subset",
+    "hr": "hadamard",
+    "pgr": "cyclic",
+    "olh": "local-hashing",
+    "duchi": "one-bit",
+    "mangat": "high-low-subset",
+}
+
+
 def plan_for_target(request: Request, target: CentralTarget) -> Plan:
     """Return the plan for one report of mechanisms that meet a central target, each at its own local level."""
     one = plan_request(replace(request, max_seconds=0.0) if request.mechanism is None else request)
@@ -298,9 +321,11 @@ def _plan_of_one_mechanism(request: Request, name: str) -> Plan:
     _offer_product(suitable, request, deadline)
     _offer_strategies(suitable, request, deadline)
     _offer_set_distances(suitable, request, NEVER)
+    requested, name = name, LITERATURE.get(name.lower(), name)
     if name not in suitable.by_name:
-        must = f"be one of optimal, {', '.join(suitable.by_name)} for this policy"
-        raise InvalidInput(request.verb, "mechanism", must, name)
+        near = did_you_mean(requested, [*suitable.by_name, *LITERATURE])
+        must = f"be one of optimal, {', '.join(suitable.by_name)} for this policy{near}"
+        raise InvalidInput(request.verb, "mechanism", must, requested)
     candidate, prior = suitable.by_name[name], request.distribution(request.prior)
     row = replace(measure(name, candidate, prior, request.goal), stronger=suitable.stronger.get(name))
     if request.goal.name != "estimation":
