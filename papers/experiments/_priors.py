@@ -16,7 +16,7 @@ from sfumato.auditing import audit
 from sfumato.datasets.folder import Loaded
 from sfumato.domain import Domain
 from sfumato.estimation import information_privacy as lip
-from sfumato.mechanisms import Mechanism, PriorBinary
+from sfumato.mechanisms import Mechanism, TableMechanism, binary_for_policy, one_sided_as_printed
 from sfumato.policy import Prior
 
 __all__ = [
@@ -50,10 +50,10 @@ def models(priors: Floats, epsilon: float) -> dict[str, float]:
     return {name: float(np.sqrt(np.mean(errors))) for name, errors in curves.items()}
 
 
-def printed_and_corrected(p1: float, epsilon: float) -> tuple[PriorBinary, PriorBinary, Prior]:
+def printed_and_corrected(p1: float, epsilon: float) -> tuple[TableMechanism, TableMechanism, Prior]:
     """Return the mechanism of Theorem 2 as printed, the corrected mechanism, and the policy of both."""
     policy = Prior(_COIN, [f"{1 - p1:.6g}", f"{p1:.6g}"], f"{epsilon:g}")
-    return PriorBinary.one_sided_as_printed(_COIN, policy.prior, policy.epsilon), PriorBinary.for_policy(policy), policy
+    return one_sided_as_printed(_COIN, policy.prior, policy.epsilon), binary_for_policy(policy), policy
 
 
 def error_of(mechanism: Mechanism, policy: Prior) -> float:

@@ -337,10 +337,10 @@ def our_best(table: Table, epsilon: float) -> float:
     if table.counts.size <= _MOST_CELLS:
         return our_optimum(table, epsilon)
     policy = table.policy(epsilon_text(epsilon))
-    mechanisms: list[Mechanism] = [ConditionalReporting.for_policy(policy)]
+    mechanisms: list[Mechanism] = [ConditionalReporting(policy)]
     if table.counts.size <= _MOST_INDEPENDENT:
-        mechanisms.append(IndependentReporting.for_policy(policy))
+        mechanisms.append(IndependentReporting(policy))
     with contextlib.suppress(LimitExceeded):  # too many outputs for a table
-        mechanisms.append(ConditionalUnary.for_policy(policy))
+        mechanisms.append(ConditionalUnary(policy))
     fractions = [robust_information(mechanism, policy).fraction for mechanism in mechanisms]
     return max(*fractions, secret_response(table, epsilon).information / table.entropy)

@@ -68,8 +68,8 @@ def _budget(table: Table, epsilon: float) -> tuple[float, float, float, float]:
 
 def _ours(table: Table, epsilon: float) -> float:
     """Return the share of ε that our conditional reporting spends on U."""
-    mechanism = ConditionalReporting.for_policy(table.policy(epsilon_text(epsilon)))
-    return max(0.0, 1 - float(mechanism.budget["secret"]) / epsilon)
+    mechanism = ConditionalReporting(table.policy(epsilon_text(epsilon)))
+    return max(0.0, 1 - float(mechanism.provenance["budget"]["secret"]) / epsilon)
 
 
 def _claims(budgets: dict[float, Floats]) -> tuple[Claim, ...]:

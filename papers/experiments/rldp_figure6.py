@@ -68,7 +68,7 @@ def _difference(table: Table) -> float:
 
 def _our_difference(table: Table) -> float:
     policy = table.policy(epsilon_text(_EPSILON))
-    first, second = IndependentReporting.for_policy(policy), ConditionalReporting.for_policy(policy)
+    first, second = IndependentReporting(policy), ConditionalReporting(policy)
     return robust_information(first, policy).fraction - robust_information(second, policy).fraction
 
 

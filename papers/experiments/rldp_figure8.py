@@ -98,7 +98,7 @@ def _at(table: Table, alpha: str) -> Table:
 def _ours(table: Table, alpha: str) -> float:
     """Return I(X;Y)/H(X) of our conditional reporting at ε = 0.1."""
     policy = table.policy(epsilon_text(0.1), alpha)
-    return robust_information(ConditionalReporting.for_policy(policy), policy).fraction
+    return robust_information(ConditionalReporting(policy), policy).fraction
 
 
 EXPERIMENT = Experiment("rldp-figure8", "The effect of the confidence level", f"{PAPER}, Figure 8", _run)

@@ -10,7 +10,7 @@ from papers.experiments._sweep import draw_tables
 from papers.figure import Curve, Panel
 from papers.result import Claim, Result, Row
 from sfumato._core import Floats
-from sfumato.mechanisms import ConditionalReporting
+from sfumato.mechanisms import ConditionalReporting, information
 
 __all__ = ["EXPERIMENT"]
 
@@ -76,21 +76,14 @@ def _run(run: Run) -> Result:
 
 def _difference(table: Table, matrix: Floats) -> float:
     """Return the difference of I(X;Y) at P̂ and at the true distribution, as a share of H(X)."""
-    at_estimate, at_truth = (_information(p.ravel(), matrix) for p in (table.frequencies, table.truth))
+    at_estimate, at_truth = (information(p.ravel(), matrix) for p in (table.frequencies, table.truth))
     return (at_estimate - at_truth) / table.entropy
-
-
-def _information(p: Floats, matrix: Floats) -> float:
-    """Return I(X;Y) as H(Y) - H(Y|X), which is fast for thousands of outputs."""
-    law = p @ matrix
-    logs = np.log(np.where(matrix > 0, matrix, 1.0))
-    return float(p @ np.sum(matrix * logs, axis=1) - law @ np.log(np.where(law > 0, law, 1.0)))
 
 
 def _ours(table: Table, epsilon: float) -> Floats:
     """Return the channel of our conditional reporting."""
     policy = table.policy(epsilon_text(epsilon))
-    return ConditionalReporting.for_policy(policy).matrix()[policy.cells.ravel()]
+    return ConditionalReporting(policy).matrix()[policy.cells.ravel()]
 
 
 EXPERIMENT = Experiment("rldp-figure9", "Information at the true distribution", f"{PAPER}, Figure 9", _run)

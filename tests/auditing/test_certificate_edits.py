@@ -13,7 +13,7 @@ import pytest
 import sfumato as sf
 from sfumato._core import canonical_hash
 from sfumato.errors import SfumatoError
-from sfumato.mechanisms import Mechanism, PriorBinary, RandomizedResponse, SubsetSelection, UnaryEncoding
+from sfumato.mechanisms import Mechanism, RandomizedResponse, SubsetSelection, UnaryEncoding, binary_for_policy
 
 STORED: list[dict[str, Any]] = json.loads(
     (Path(__file__).parents[1] / "stored" / "certificates.json").read_text(encoding="utf-8")
@@ -40,8 +40,8 @@ def audits_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _of_two_values() -> sf.Certificate:
-    prior = PriorBinary(sf.Domain(["x", "y"]), ["0.9", "0.1"], 1)
-    return sf.audit(prior, prior.policy)
+    policy = sf.Prior(sf.Domain(["x", "y"]), ["0.9", "0.1"], 1)
+    return sf.audit(binary_for_policy(policy), policy)
 
 
 def _of_attributes() -> sf.Certificate:

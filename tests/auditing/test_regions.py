@@ -15,7 +15,7 @@ from sfumato.auditing import Channel
 from sfumato.auditing.regions import ErrorRegion, error_region, policy_region
 from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.mechanisms.systems.singletons import RandomizedResponse
-from sfumato.mechanisms.table.binary import BinaryOptimal
+from sfumato.mechanisms.table.binary import BinaryOptimal, binary_for_policy
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 from sfumato.plotting import plot_error_region
@@ -96,14 +96,14 @@ def test_a_law_obeys_a_policy_iff_no_test_leaves_its_regions(case: PairCase, dat
 @pytest.mark.parametrize("second", ["0", "0.001", "0.5", "ln 3", "2", "inf"])
 def test_the_best_mechanism_for_two_values_fills_the_policys_region(first: str, second: str) -> None:
     policy = sf.Pairwise(AB, [[0, first], [second, 0]])
-    allowed, reached = policy_region(policy, "a", "b"), error_region(BinaryOptimal.for_policy(policy), "a", "b")
+    allowed, reached = policy_region(policy, "a", "b"), error_region(binary_for_policy(policy), "a", "b")
     assert allowed.contains(reached)
     np.testing.assert_allclose(reached.vertices, allowed.vertices, atol=1e-15)
 
 
 def test_an_infinite_level_asks_nothing_of_a_test_that_never_errs() -> None:
     """Mangat's: no false alarm at all, though e^∞·0 + missed ≥ 1 would fail if ∞·0 were 0."""
-    mechanism = BinaryOptimal.mangat(AB, "b", 1)
+    mechanism = BinaryOptimal(AB, "inf", 1)
     region = error_region(mechanism, "a", "b")
     assert region.points[1][0] == 0
     assert region.points[1][1] < 1

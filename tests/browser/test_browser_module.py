@@ -454,8 +454,8 @@ def families(epsilon: str) -> dict[str, list[Mechanism]]:
             },
             [1, 4],
         ),
-        make.PriorBinary.for_policy(sf.Prior(binary, ["1/3", "2/3"], epsilon)),
-        make.PriorSymmetric.for_policy(sf.Prior(binary, ["1/2", "1/2"], epsilon)),
+        make.binary_for_policy(sf.Prior(binary, ["1/3", "2/3"], epsilon)),
+        make.PriorSymmetric(binary, ["1/2", "1/2"], epsilon),
         make.SecretRandomizedResponse(pairs, "sex", epsilon),
         make.Waves(seven, epsilon, modulus=8, waves=[(1, 1, 2, 3), (1, 4, 3, 1)]),
         make.OneBit(seven, epsilon),
@@ -468,8 +468,8 @@ def families(epsilon: str) -> dict[str, list[Mechanism]]:
     ]  # fmt: skip
     if finite and epsilon != "0":
         robust = sf.Secret(pairs, "sex", epsilon, counts)
-        found += [make.IndependentReporting.for_policy(robust), make.ConditionalReporting.for_policy(robust)]
-        found += [make.ConditionalUnary.for_policy(robust)]
+        found += [make.IndependentReporting(robust), make.ConditionalReporting(robust)]
+        found += [make.ConditionalUnary(robust)]
     if finite:
         lifetime = sf.Uniform(seven, across)
         repeated: list[Callable[[str], Mechanism]] = [

@@ -29,7 +29,7 @@ from sfumato.compiler.solvers.utilities import ConvexUtility
 from sfumato.datasets import data_folder, us_grid
 from sfumato.errors import InvalidInput, LimitExceeded, NoAnswer
 from sfumato.mechanisms.systems.subsets import SubsetSelection
-from sfumato.mechanisms.table.binary import BinaryOptimal
+from sfumato.mechanisms.table.binary import binary_for_policy
 from support.policies import random_metric, random_pairwise
 
 Floats = npt.NDArray[np.float64]
@@ -74,7 +74,7 @@ def test_the_uniform_optimum_is_ye_and_bargs(k: int, epsilon: str) -> None:
 def test_the_binary_optimum_is_the_closed_form(forth: str, back: str) -> None:
     policy = sf.Pairwise(sf.Domain(["a", "b"]), [[0, forth], [back, 0]])
     optimum = sf.optimal(policy)
-    best = BinaryOptimal.for_policy(policy)
+    best = binary_for_policy(policy)
     assert optimum.value == pytest.approx(best.risk(1), rel=1e-6)
     assert same_up_to_order(optimum.mechanism.matrix(), best.matrix(), 1e-6)
     check(optimum, policy)

@@ -12,7 +12,6 @@ import sfumato as sf
 from sfumato.compiler import goal_of
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Mechanism, mechanism_from_spec
-from sfumato.mechanisms.table.binary import BinaryOptimal
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from support.policies import random_pairwise
 
@@ -146,10 +145,6 @@ def test_a_design_prior_that_is_none_is_refused(design_prior: Any) -> None:
     for changed in ({"design_prior": design_prior}, {"prior": ["1", "1"]}):
         with pytest.raises(InvalidInput):
             mechanism_from_spec(spec | {"parameters": spec["parameters"] | changed})
-    # Mechanisms that state how their tables came about have none.
-    binary = BinaryOptimal(sf.Domain(["a", "b"]), 1, 2).spec
-    with pytest.raises(InvalidInput):
-        mechanism_from_spec(binary | {"parameters": binary["parameters"] | spec["parameters"]})
 
 
 def test_a_design_prior_is_checked_by_constructors() -> None:

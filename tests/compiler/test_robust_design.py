@@ -93,7 +93,7 @@ def test_design_for_information_picks_the_best_of_all() -> None:
     made = sf.design(policy, utility="mutual-information", prior=shares)
     told = MutualInformation().value(made.matrix(), shares)
     for kind in (IndependentReporting, ConditionalReporting, ConditionalUnary):
-        assert told >= MutualInformation().value(kind.for_policy(policy).matrix(), shares) - 1e-9
+        assert told >= MutualInformation().value(kind(policy).matrix(), shares) - 1e-9
 
 
 @pytest.mark.slow
@@ -112,8 +112,8 @@ def test_the_order_of_figure_2(request: pytest.FixtureRequest) -> None:
             matrices = {
                 "GRR": RandomizedResponse(policy.domain, level).matrix(),
                 "SRR": SecretRandomizedResponse(policy.domain, "S", level).matrix(),
-                "IR": IndependentReporting.for_policy(policy).matrix(),
-                "CR": ConditionalReporting.for_policy(policy).matrix(),
+                "IR": IndependentReporting(policy).matrix(),
+                "CR": ConditionalReporting(policy).matrix(),
                 "PolyOpt": optimum.mechanism.matrix(),
             }
             for name, matrix in matrices.items():

@@ -133,7 +133,7 @@ def test_the_set_itself_tells_more_than_its_polytope_at_sixteen_cells(request: p
         assert sf.audit(exact.mechanism, policy).holds
         if soak:
             for kind in (IndependentReporting, ConditionalReporting):
-                simple: Any = kind.for_policy(policy)
+                simple: Any = kind(policy)
                 assert exact.value >= 2 * MutualInformation().value(simple.matrix(), shares)
 
 
@@ -147,7 +147,7 @@ def test_too_many_values_are_left_to_the_search_for_all_policies() -> None:
 def test_many_columns_are_proved_as_each_by_itself(shape: tuple[int, int]) -> None:
     counts = jeffreys(2, shape)
     policy, _, _ = policies(counts, "1")
-    mechanism: Any = IndependentReporting.for_policy(policy)
+    mechanism: Any = IndependentReporting(policy)
     columns = np.repeat(mechanism.weights.T, 64 // mechanism.outputs + 1, axis=0)
     columns = columns - np.random.default_rng(0).integers(0, 2, columns.shape) * (columns > 0)
     assert policy.allows_all(columns.tolist()) is all(policy.allows(column) for column in columns.tolist())

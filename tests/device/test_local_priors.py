@@ -21,9 +21,9 @@ from sfumato.errors import InvalidInput
 from sfumato.estimation import information_privacy
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.draws import BitDraws, Draws
-from sfumato.mechanisms.prior.binary import PriorBinary
 from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.table.alias import TOTAL
+from sfumato.mechanisms.table.binary import PriorBinary, binary_for_policy
 from sfumato.randomness import MAIN, WordReader
 
 COIN = sf.Domain(["no", "yes"])
@@ -85,7 +85,7 @@ def test_hardly_anything_is_lost_to_rounding(epsilon: str) -> None:
     """Within a few units of 2^-62 of the closed form that is rounded in arbitrary precision."""
     users = public(extreme_priors(epsilon), epsilon)
     for user in range(len(users)):
-        best = PriorBinary.for_policy(users.policy(user)).weights[:, 0].astype(object)
+        best = binary_for_policy(users.policy(user)).weights[:, 0].astype(object)
         assert np.abs(best - users.thresholds[user].astype(object)).max() <= 40
     expected = information_privacy.optimal_mse(users.priors, float(Epsilon(epsilon)))
     assert users.errors == pytest.approx(expected, rel=1e-9, abs=1e-16)
@@ -429,7 +429,7 @@ def test_what_a_wrong_prior_costs_is_known_beforehand() -> None:
     """The level against every prior that the past does not rule out, by the exact audit."""
     estimate, truth = past(2, 5000, 9)
     learnt = sf.learn_prior(estimate)
-    mechanism = PriorBinary.for_policy(learnt.policy(1))
+    mechanism = binary_for_policy(learnt.policy(1))
     found = sf.audit_priors(mechanism, learnt.likely, 1)
     assert not found.holds
     assert 1 < found.epsilon < 1.5
@@ -437,7 +437,7 @@ def test_what_a_wrong_prior_costs_is_known_beforehand() -> None:
     assert learnt.likely.low[0] <= true[0] <= learnt.likely.high[0]
     assert level_at(mechanism, true) <= found.epsilon
     # A smaller ε by design makes up for it.
-    cautious = PriorBinary.for_policy(learnt.policy("0.7"))
+    cautious = binary_for_policy(learnt.policy("0.7"))
     assert sf.audit_priors(cautious, learnt.likely, 1).holds
 
 

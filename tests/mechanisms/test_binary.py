@@ -18,7 +18,7 @@ from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.table.alias import TOTAL
-from sfumato.mechanisms.table.binary import BinaryOptimal
+from sfumato.mechanisms.table.binary import BinaryOptimal, binary_for_policy
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.testing import MechanismContract
 from support.published import reference
@@ -53,14 +53,14 @@ class TestWarner(MechanismContract):
     sizes = (2,)
 
     def make(self, domain: sf.Domain, epsilon: Epsilon) -> Mechanism:
-        return BinaryOptimal.warner(domain, epsilon)
+        return BinaryOptimal(domain, epsilon, epsilon)
 
 
 class TestMangat(MechanismContract):
     sizes = (2,)
 
     def make(self, domain: sf.Domain, epsilon: Epsilon) -> Mechanism:
-        return BinaryOptimal.mangat(domain, 1, epsilon)
+        return BinaryOptimal(domain, "inf", epsilon)
 
     def policy(self, domain: sf.Domain, epsilon: Epsilon) -> sf.Policy:
         return sf.HighLow(domain, [1], epsilon)
@@ -109,10 +109,11 @@ def test_no_budget_is_a_fair_coin_and_two_infinite_ones_are_the_value() -> None:
 
 def test_warners_is_randomized_response_of_two_values() -> None:
     for epsilon in ("0", "0.3", "ln 3", "4", "inf"):
-        named = BinaryOptimal.warner(COIN, epsilon)
-        assert named == BinaryOptimal(COIN, epsilon, epsilon)
-        np.testing.assert_allclose(named.matrix(), RandomizedResponse(COIN, epsilon).matrix(), rtol=1e-15, atol=1e-18)
-    assert BinaryOptimal.warner(COIN, "ln 3").weights.tolist() == [
+        mechanism = BinaryOptimal(COIN, epsilon, epsilon)
+        np.testing.assert_allclose(
+            mechanism.matrix(), RandomizedResponse(COIN, epsilon).matrix(), rtol=1e-15, atol=1e-18
+        )
+    assert BinaryOptimal(COIN, "ln 3", "ln 3").weights.tolist() == [
         [3 * TOTAL // 4, TOTAL // 4],
         [TOTAL // 4, 3 * TOTAL // 4],
     ]
@@ -120,8 +121,9 @@ def test_warners_is_randomized_response_of_two_values() -> None:
 
 def test_mangats_protects_the_sensitive_value_and_no_other() -> None:
     for sensitive, other in (("no", "yes"), ("yes", "no")):
-        mechanism = BinaryOptimal.mangat(COIN, sensitive, "ln 4")
-        assert mechanism == BinaryOptimal.for_policy(sf.HighLow(COIN, [sensitive], "ln 4"))
+        levels = ("ln 4", "inf") if sensitive == "no" else ("inf", "ln 4")
+        mechanism = BinaryOptimal(COIN, *levels)
+        assert mechanism == binary_for_policy(sf.HighLow(COIN, [sensitive], "ln 4"))
         x, y = COIN.index(sensitive), COIN.index(other)
         assert [mechanism.probability(x, x), mechanism.probability(x, y)] == [1, Fraction(1, 4)]
         assert sf.audit(mechanism, sf.HighLow(COIN, [sensitive], "ln 4")).holds
@@ -137,9 +139,9 @@ def test_the_best_mechanism_of_a_policy_has_its_levels() -> None:
         sf.Metric(COIN, [[0, 2], [2, 0]], "0.25"),
         sf.Blocks(COIN, [["no"], ["yes"]], 1),
     ):
-        mechanism = BinaryOptimal.for_policy(policy)
-        assert mechanism.epsilon_first == policy.effective_epsilon(0, 1)
-        assert mechanism.epsilon_second == policy.effective_epsilon(1, 0)
+        mechanism = binary_for_policy(policy)
+        levels = [str(policy.effective_epsilon(0, 1)), str(policy.effective_epsilon(1, 0))]
+        assert mechanism.provenance == {"from": "binary-optimal", "epsilons": levels}
         assert sf.audit(mechanism, policy).holds
 
 
@@ -150,20 +152,13 @@ def test_the_best_mechanism_of_a_policy_has_its_levels() -> None:
         (lambda: BinaryOptimal(COIN, -1, 1), "epsilon_first must be at least 0; got -1"),
         (lambda: BinaryOptimal(COIN, 1, "much"), "epsilon_second must be"),
         (
-            lambda: BinaryOptimal(COIN, 1, 1, weights=[[TOTAL], [TOTAL]]),
-            "weights must have two rows and two columns; got 1 column",
-        ),
-        (lambda: BinaryOptimal(COIN, 1, 1, weights=[[TOTAL, 0]]), "2 rows, one per value"),
-        (lambda: BinaryOptimal(COIN, 1, 1, weights=[[TOTAL, 0], [1, 1]]), "weights of 'yes' must sum to 2"),
-        (
-            lambda: BinaryOptimal.for_policy(sf.Uniform(sf.Domain.range(3), 1)),
+            lambda: binary_for_policy(sf.Uniform(sf.Domain.range(3), 1)),
             "be over exactly two values; got 3 values",
         ),
         (
-            lambda: BinaryOptimal.for_policy(sf.Prior(COIN, ["1/2", "1/2"], 1)),
-            "policy must be a Uniform, HighLow, Blocks, Pairwise or Metric policy",
+            lambda: binary_for_policy(sf.Secret(sf.Domain.product(S=[0, 1], U=[0]), "S", 1, sf.Anything())),
+            "policy must be a Uniform, HighLow, Blocks, Pairwise, Metric or Prior policy; got Secret",
         ),
-        (lambda: BinaryOptimal.mangat(COIN, "maybe", 1), "maybe"),
     ],
 )
 def test_bad_parameters_are_refused_by_name(build: Any, culprit: str) -> None:
@@ -175,21 +170,36 @@ def test_inconsistent_specs_are_refused() -> None:
     spec = BinaryOptimal(COIN, 1, 2).spec
     parameters = spec["parameters"]
     for wrong, culprit in (
-        ({**parameters, "weights": [[str(TOTAL)], [str(TOTAL)]]}, "have two rows and two columns"),
         ({**parameters, "weights": [["1", "x"], ["1", "2"]]}, "be integers"),
         ({**parameters, "total_bits": 61}, "with total_bits = 62; got total_bits = 61, weights"),
         (
             {**parameters, "epsilon": "1"},
             "have the keys total_bits and weights, with total_bits = 62; got epsilon, total_bits = 62, weights",
         ),
-        ({key: value for key, value in parameters.items() if key != "epsilon_second"}, "have all its parts"),
+        ({**parameters, "provenance": "mine"}, "provenance must be a dictionary; got 'mine'"),
+        ({**parameters, "provenance": {"from": math.nan}}, "provenance must be JSON-compatible"),
+        ({**parameters, "provenance": {"from": "\ud800"}}, "provenance must be JSON-compatible"),
     ):
         with pytest.raises(InvalidInput, match=culprit):
             sf.mechanism_from_spec({**spec, "parameters": wrong})
 
 
-def test_a_matrix_makes_a_table_whoever_is_asked() -> None:
-    assert type(BinaryOptimal.from_matrix(COIN, [[0.5, 0.5], [0.25, 0.75]])) is TableMechanism
+def test_the_provenance_of_a_table_is_for_readers_alone() -> None:
+    stated = {"from": "elsewhere", "epsilons": ["0", {"of": [1, None]}]}
+    mechanism = BinaryOptimal(COIN, 1, 2)
+    other = TableMechanism(COIN, mechanism.weights, provenance=stated)
+    stated["epsilons"] = []
+    assert other.provenance == {"from": "elsewhere", "epsilons": ["0", {"of": [1, None]}]}
+    again = sf.mechanism_from_spec(other.to_json())
+    assert isinstance(again, TableMechanism)
+    assert again == other
+    assert again.provenance == other.provenance
+    assert other.channel().rows == mechanism.channel().rows
+    assert other.stated_epsilon is None
+    assert not sf.audit(other, pairwise(0, 0)).holds
+    plain = TableMechanism(COIN, mechanism.weights)
+    assert "provenance" not in plain.spec["parameters"]
+    assert len({plain.hash, other.hash, mechanism.hash}) == 3
 
 
 # -- published values --------------------------------------------------------------------------------------
@@ -296,7 +306,7 @@ def test_a_policy_implies_another_iff_its_best_mechanism_obeys_that() -> None:
     grid = ["0.25", "ln 3", "2", "inf"]
     for a, b, c, d in itertools.product(grid, repeat=4):
         first, second = pairwise(a, b), pairwise(c, d)
-        assert sf.implies(first, second) == sf.audit(BinaryOptimal.for_policy(first), second).holds
+        assert sf.implies(first, second) == sf.audit(binary_for_policy(first), second).holds
 
 
 def test_two_releases_add_up_to_exactly_the_composed_levels() -> None:

@@ -40,8 +40,6 @@ from sfumato.mechanisms.mean.one_bit import OneBit
 from sfumato.mechanisms.mean.shifted_bins import ShiftedBins
 from sfumato.mechanisms.mixture import ONE, Mixture
 from sfumato.mechanisms.nested_cyclic.mechanism import NestedCyclic
-from sfumato.mechanisms.prior.binary import PriorBinary
-from sfumato.mechanisms.prior.symmetric import PriorSymmetric
 from sfumato.mechanisms.product.mechanism import ProductMechanism
 from sfumato.mechanisms.registry import kernel_for
 from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
@@ -49,7 +47,7 @@ from sfumato.mechanisms.systems.shifts import CyclicDesign
 from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.mechanisms.table.alias import TOTAL
-from sfumato.mechanisms.table.binary import BinaryOptimal
+from sfumato.mechanisms.table.binary import BinaryOptimal, PriorBinary, PriorSymmetric
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 from sfumato.mechanisms.waves.mechanism import Waves
@@ -420,7 +418,7 @@ EDGES: dict[str, Callable[[], Mechanism]] = {
     "prior symmetric": lambda: PriorSymmetric(numbered(2), ["0.9", "0.1"], "ln 3"),
     "binary coin": lambda: BinaryOptimal(numbered(2), 0, 0),
     "binary in clear": lambda: BinaryOptimal(numbered(2), "inf", "inf"),
-    "binary one certain": lambda: BinaryOptimal.mangat(numbered(2), 1, 1),
+    "binary one certain": lambda: BinaryOptimal(numbered(2), "inf", 1),
     "one bit": lambda: OneBit(numbered(10), 1),
     "one bit, positions": lambda: OneBit(numbered(3), 1, positions=[7, 0, 2**40]),
     "one bit, blind": lambda: OneBit(numbered(3), 0),

@@ -13,12 +13,7 @@ import sfumato as sf
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.table.mechanism import TableMechanism
-from sfumato.mechanisms.table.metric_exponential import (
-    best_exponential,
-    exponential,
-    sharp_exponential,
-    tight_exponential,
-)
+from sfumato.mechanisms.table.metric_exponential import _normalised, _symmetric, best_exponential, sharp, tight
 from sfumato.policy.implication import implies
 from sfumato.policy.pairwise import PairwisePolicy
 
@@ -37,6 +32,23 @@ def is_tight(mechanism: TableMechanism, policy: PairwisePolicy, tolerance: float
     certificate = sf.audit(mechanism, policy)
     assert certificate.holds
     return abs(certificate.worst.excess) < tolerance
+
+
+def table(policy: PairwisePolicy, matrix: Floats) -> TableMechanism:
+    return TableMechanism.from_matrix(policy.domain, matrix, policy=policy, late=lambda: matrix.size > 20_000)
+
+
+def exponential(policy: PairwisePolicy) -> TableMechanism:
+    return table(policy, _normalised(_symmetric(policy), 0.5))
+
+
+def sharp_exponential(policy: PairwisePolicy) -> TableMechanism:
+    return table(policy, sharp(policy))
+
+
+def tight_exponential(policy: PairwisePolicy) -> TableMechanism:
+    matrix = tight(policy)
+    return sharp_exponential(policy) if matrix is None else table(policy, matrix)
 
 
 # -- on a line -----------------------------------------------------------------------------------------------
@@ -172,8 +184,9 @@ def test_where_no_weights_exist_the_sharp_table_is_taken() -> None:
     policy = sf.Metric(R(6), star, "0.5")
     kernel = np.exp(-0.5 * np.array(star))
     assert np.linalg.solve(kernel, np.ones(6)).min() < 0
-    assert tight_exponential(policy) == sharp_exponential(policy)
-    assert sf.audit(tight_exponential(policy), policy).holds
+    assert tight(policy) is None
+    assert best_exponential(policy) == sharp_exponential(policy)
+    assert sf.audit(best_exponential(policy), policy).holds
 
 
 def test_levels_without_a_common_unit_are_handled() -> None:

@@ -18,11 +18,15 @@ from sfumato.auditing.interpreter import sampler_law
 from sfumato.errors import InvalidInput, PolicyViolated
 from sfumato.estimation import information_privacy
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.prior.binary import PriorBinary
-from sfumato.mechanisms.prior.symmetric import PriorSymmetric
 from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.table.alias import TOTAL
-from sfumato.mechanisms.table.binary import BinaryOptimal
+from sfumato.mechanisms.table.binary import (
+    BinaryOptimal,
+    PriorBinary,
+    PriorSymmetric,
+    binary_for_policy,
+    one_sided_as_printed,
+)
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.testing import MechanismContract
 from support.published import reference
@@ -91,12 +95,12 @@ class TestSymmetricOfAFrequentValue(TestSymmetric):
 def test_every_prior_and_level_is_kept(second: str, epsilon: str) -> None:
     for side in ("both", "upper", "lower"):
         mechanism = PriorBinary(COIN, of(second), epsilon, side)
-        assert sf.audit(mechanism, mechanism.policy).holds
+        assert sf.audit(mechanism, sf.Prior(COIN, of(second), epsilon, side)).holds
         (told, _), (denied, _) = mechanism.weights.tolist()
         assert denied <= told
         assert sf.mechanism_from_spec(mechanism.to_json()) == mechanism
     both, symmetric = PriorBinary(COIN, of(second), epsilon), PriorSymmetric(COIN, of(second), epsilon)
-    assert sf.audit(symmetric, symmetric.policy).holds
+    assert sf.audit(symmetric, sf.Prior(COIN, of(second), epsilon)).holds
     assert sf.mechanism_from_spec(symmetric.to_json()) == symmetric
     if epsilon != "inf":
         # No finite level becomes certainty: an output is possible for both values or for none.
@@ -161,7 +165,7 @@ def test_the_second_row_is_rounded_by_no_more_than_the_policy_asks() -> None:
         mechanism = PriorBinary(COIN, of(second), epsilon)
         (told, _), (denied, _) = mechanism.weights.tolist()
         nudged = TableMechanism(COIN, [[told, TOTAL - told], [denied - 1, TOTAL - denied + 1]])
-        assert not sf.audit(nudged, mechanism.policy).holds
+        assert not sf.audit(nudged, sf.Prior(COIN, of(second), epsilon)).holds
 
 
 # -- the correction ------------------------------------------------------------------------------------------
@@ -173,7 +177,7 @@ def test_the_printed_theorem_2_breaks_its_own_definition() -> None:
     policy = sf.Prior(COIN, rare, 1)
     q0, q1 = 0.01 / math.e, 0.99 / math.e
     as_matrix = TableMechanism.from_matrix(COIN, [[1 - q0, q0], [q1, 1 - q1]])
-    named = PriorBinary.one_sided_as_printed(COIN, rare, 1)
+    named = one_sided_as_printed(COIN, rare, 1)
     np.testing.assert_allclose(named.matrix(), as_matrix.matrix(), rtol=1e-14)
     for printed in (as_matrix, named):
         certificate = sf.audit(printed, policy)
@@ -183,8 +187,8 @@ def test_the_printed_theorem_2_breaks_its_own_definition() -> None:
         with pytest.raises(PolicyViolated, match=r"e\^4\.1523, above the limit e\^1 "):
             certificate.raise_if_violated()
     # What it does keep is one side, and of that it is the optimum.
-    assert named.policy == sf.Prior(COIN, rare, 1, side="lower")
-    assert sf.audit(named, named.policy).holds
+    assert named.provenance == {"from": "prior-binary", "prior": ["99/100", "1/100"], "epsilon": "1", "side": "lower"}
+    assert sf.audit(named, sf.Prior(COIN, rare, 1, side="lower")).holds
     assert not sf.audit(named, sf.Prior(COIN, rare, 1, side="upper")).holds
     ours = PriorBinary(COIN, rare, 1)
     assert sf.audit(ours, policy).raise_if_violated().holds
@@ -193,7 +197,7 @@ def test_the_printed_theorem_2_breaks_its_own_definition() -> None:
 def test_the_printed_theorem_2_is_right_between_the_regimes() -> None:
     for second in ("0.3", "1/2", "0.7"):
         assert np.array_equal(PriorBinary(COIN, of(second), 1).weights,
-                              PriorBinary.one_sided_as_printed(COIN, of(second), 1).weights)  # fmt: skip
+                              one_sided_as_printed(COIN, of(second), 1).weights)  # fmt: skip
 
 
 # -- published values ----------------------------------------------------------------------------------------
@@ -210,7 +214,7 @@ def test_the_reference_values_are_reproduced() -> None:
     for case in reference("lip"):
         p1, epsilon = case["P1"], case["eps"]
         prior = of(str(p1))
-        ours, printed = PriorBinary(COIN, prior, epsilon), PriorBinary.one_sided_as_printed(COIN, prior, epsilon)
+        ours, printed = PriorBinary(COIN, prior, epsilon), one_sided_as_printed(COIN, prior, epsilon)
         symmetric = PriorSymmetric(COIN, prior, epsilon)
         assert (ours.matrix()[0, 1], ours.matrix()[1, 0]) == (close(case["q0"]), close(case["q1"]))
         assert (1 - p1) * ours.matrix()[0, 0] + p1 * ours.matrix()[1, 0] == close(case["lambda0"])
@@ -469,9 +473,9 @@ def test_plan_and_design_offer_it() -> None:
     first, *others = [row.name for row in plan.rows if row.name != "optimal"][:3]
     assert first == "prior-binary"
     assert sorted(others) == ["prior-symmetric", "rr"]  # equal to nine digits
-    assert plan.best.risk == pytest.approx(PriorBinary.for_policy(policy).risk(1000), rel=1e-9)
-    assert sf.design(policy, 1000, mechanism="prior-binary") == PriorBinary.for_policy(policy)
-    assert sf.design(policy, 1000, mechanism="prior-symmetric") == PriorSymmetric.for_policy(policy)
+    assert plan.best.risk == pytest.approx(binary_for_policy(policy).risk(1000), rel=1e-9)
+    assert sf.design(policy, 1000, mechanism="prior-binary") == binary_for_policy(policy)
+    assert sf.design(policy, 1000, mechanism="prior-symmetric") == PriorSymmetric(COIN, ["0.9", "0.1"], 1)
     one_sided = sf.Prior(COIN, ["0.9", "0.1"], 1, "upper")
     assert {row.name for row in sf.plan(one_sided, n=1000).rows} & {"prior-binary", "prior-symmetric"} == {
         "prior-binary"
@@ -492,13 +496,7 @@ def test_plan_and_design_offer_it() -> None:
         (lambda: PriorBinary(COIN, [1], 1), "have 2 entries"),
         (lambda: PriorBinary(COIN, [0.5, 0.5], -1), "epsilon must be at least 0"),
         (lambda: PriorBinary(COIN, [0.5, 0.5], 1, "left"), "side must be one of both, upper, lower"),
-        (
-            lambda: PriorBinary(COIN, [0.5, 0.5], 1, weights=[[TOTAL], [TOTAL]]),
-            "PriorBinary: weights must have two rows and two columns",
-        ),
-        (lambda: PriorBinary.for_policy(sf.Uniform(COIN, 1)), "be a Prior policy; got Uniform"),
-        (lambda: PriorBinary.for_policy(sf.Prior(sf.Domain.range(3), ["1/3"] * 3, 1)), "be over exactly two values"),
-        (lambda: PriorSymmetric.for_policy(sf.Prior(COIN, [1, 0], 1, "upper")), 'be a Prior policy with side="both"'),
+        (lambda: binary_for_policy(sf.Prior(sf.Domain.range(3), ["1/3"] * 3, 1)), "be over exactly two values"),
     ],
 )
 def test_bad_parameters_are_refused_by_name(build: Any, culprit: str) -> None:
@@ -506,26 +504,14 @@ def test_bad_parameters_are_refused_by_name(build: Any, culprit: str) -> None:
         build()
 
 
-def test_inconsistent_specs_are_refused() -> None:
-    for mechanism in (PriorBinary(COIN, ["0.9", "0.1"], 1), PriorSymmetric(COIN, ["0.9", "0.1"], 1)):
-        spec, parameters = mechanism.spec, mechanism.spec["parameters"]
-        for wrong, culprit in (
-            ({**parameters, "weights": [[str(TOTAL)], [str(TOTAL)]]}, "have two rows and two columns"),
-            ({**parameters, "prior": ["1/2", "1/3"]}, "sum to one"),
-            ({**parameters, "total_bits": 61}, "with total_bits = 62; got"),
-            ({key: value for key, value in parameters.items() if key != "prior"}, "have all its parts"),
-        ):
-            with pytest.raises(InvalidInput, match=culprit):
-                sf.mechanism_from_spec({**spec, "parameters": wrong})
-
-
 def test_a_spec_that_states_more_than_it_keeps_is_caught_by_the_audit() -> None:
     honest = PriorBinary(COIN, ["0.9", "0.1"], 1)
-    lying = PriorBinary(COIN, ["0.9", "0.1"], "0.5", weights=honest.weights)
-    assert not sf.audit(lying, lying.policy).holds
+    stated = PriorBinary(COIN, ["0.9", "0.1"], "0.5").provenance
+    lying = TableMechanism(COIN, honest.weights, provenance=stated)
+    assert not sf.audit(lying, sf.Prior(COIN, ["0.9", "0.1"], "0.5")).holds
 
 
 def test_equal_levels_are_those_of_the_binary_optimum() -> None:
     """A prior policy over two values is one on pairs: its edges, as levels, give the same law."""
     mechanism = PriorBinary(COIN, ["1/2", "1/2"], "ln 2")  # T_x between a half and twice the average: ratio 3
-    np.testing.assert_array_equal(mechanism.weights, BinaryOptimal.warner(COIN, "ln 3").weights)
+    np.testing.assert_array_equal(mechanism.weights, BinaryOptimal(COIN, "ln 3", "ln 3").weights)

@@ -362,11 +362,11 @@ def test_a_subclass_of_a_factor_is_refused() -> None:
             product(mine, LINE)
 
 
-def test_every_table_of_the_library_is_a_plain_table() -> None:
-    binary = BinaryOptimal(R(2), 1, 2)
+def test_a_factor_keeps_its_provenance() -> None:
+    binary = BinaryOptimal(sf.Domain(["no", "yes"]), 1, 2)
     mechanism = product(binary, LINE)
-    assert [factor.name for factor in mechanism.factors] == ["table", "table"]
-    assert mechanism.factors[0] == TableMechanism(R(2), binary.weights)
+    assert mechanism.factors[0] == TableMechanism(R(2), binary.weights, provenance=binary.provenance)
+    assert sf.mechanism_from_spec(mechanism.to_json()) == mechanism
 
 
 def test_invalid_specs_are_refused_by_name() -> None:

@@ -18,9 +18,9 @@ from sfumato._core.exact import INFINITE, ZERO, Epsilon
 from sfumato.device.ledger import _greatest_epsilon
 from sfumato.errors import CannotCompose, InvalidInput
 from sfumato.mechanisms.high_low.subset import HighLowSubset
-from sfumato.mechanisms.prior.binary import PriorBinary
 from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.systems.subsets import SubsetSelection
+from sfumato.mechanisms.table.binary import PriorBinary, one_sided_as_printed
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.policy.base import Policy
 from sfumato.policy.implication import implies
@@ -311,8 +311,8 @@ def test_the_bound_on_information_is_reached() -> None:
     upper = Prior(XY, [HALF, HALF], "ln 2", "upper")
     assert sf.audit(clear, upper).holds
     assert sf.audit(clear, upper).information == pytest.approx(upper.information_bound()) == pytest.approx(math.log(2))
-    printed = PriorBinary.one_sided_as_printed(XY, [HALF, HALF], "ln 2")
-    certificate = sf.audit(printed, printed.policy)
+    printed = one_sided_as_printed(XY, [HALF, HALF], "ln 2")
+    certificate = sf.audit(printed, Prior(XY, [HALF, HALF], "ln 2", "lower"))
     assert certificate.information == pytest.approx(certificate.information_bound, rel=1e-12)
 
 
@@ -337,7 +337,7 @@ def test_information_is_exact_to_a_double(percent: int, epsilon: str) -> None:
         marginal = [sum((w * row[y] for w, row in zip(weights, rows, strict=True)), Decimal(0)) for y in range(2)]
         told = entropy(marginal) - sum((w * entropy(row) for w, row in zip(weights, rows, strict=True)), Decimal(0))
     assert mechanism.channel().mutual_information(prior) == pytest.approx(float(told), rel=1e-12)
-    assert float(told) <= mechanism.policy.information_bound() <= float(Epsilon(epsilon))
+    assert float(told) <= Prior(XY, prior, epsilon).information_bound() <= float(Epsilon(epsilon))
 
 
 def test_information_of_a_bad_prior_is_refused() -> None:
@@ -351,7 +351,7 @@ def test_information_of_a_bad_prior_is_refused() -> None:
 
 def test_certificates_state_the_information_and_keep_it() -> None:
     mechanism = PriorBinary(XY, ["0.9", "0.1"], 1)
-    certificate = sf.audit(mechanism, mechanism.policy)
+    certificate = sf.audit(mechanism, Prior(XY, ["0.9", "0.1"], 1))
     assert certificate.information is not None
     assert certificate.information_bound is not None
     assert 0 < certificate.information < certificate.information_bound < 1
@@ -363,7 +363,7 @@ def test_certificates_state_the_information_and_keep_it() -> None:
 
 def test_a_certificate_with_another_information_is_refused() -> None:
     mechanism = PriorBinary(XY, ["0.9", "0.1"], 1)
-    document = json.loads(sf.audit(mechanism, mechanism.policy).to_json())
+    document = json.loads(sf.audit(mechanism, Prior(XY, ["0.9", "0.1"], 1)).to_json())
     for wrong in ({"nats": 0.001, "bound": document["information"]["bound"]}, {"nats": None, "bound": 1.0}):
         with pytest.raises(InvalidInput, match="its statement must be that of the repeated audit"):
             sf.verify(sf.Certificate.from_json(json.dumps({**document, "information": wrong})))

@@ -461,8 +461,8 @@ _cases(
     {
         "unequal": lambda: m.BinaryOptimal(_TWO, "0.5", 2),
         "equal": lambda: m.BinaryOptimal(_TWO, 1, 1),
-        "warner": lambda: m.BinaryOptimal.warner(sf.Domain(["no", "yes"]), "ln 3"),
-        "mangat": lambda: m.BinaryOptimal.mangat(sf.Domain(["no", "yes"]), "yes", 1),
+        "warner": lambda: m.BinaryOptimal(sf.Domain(["no", "yes"]), "ln 3", "ln 3"),
+        "mangat": lambda: m.BinaryOptimal(sf.Domain(["no", "yes"]), "inf", 1),
         "zero": lambda: m.BinaryOptimal(_TWO, 0, 0),
         "infinite": lambda: m.BinaryOptimal(_TWO, "inf", "inf"),
     },
@@ -477,10 +477,10 @@ _cases(
         "certain": lambda: m.PriorBinary(_TWO, [1, 0], "0.5"),
         "zero": lambda: m.PriorBinary(_TWO, ["1/3", "2/3"], 0),
         "infinite": lambda: m.PriorBinary(_TWO, ["1/3", "2/3"], "inf"),
-        "printed": lambda: m.PriorBinary.one_sided_as_printed(_TWO, ["0.99", "0.01"], 1),
-        "policy": lambda: m.PriorBinary.for_policy(sf.Prior(_TWO, ["1/3", "2/3"], 1)),
-        "upper": lambda: m.PriorBinary.for_policy(sf.Prior(_TWO, ["1/3", "2/3"], 1, "upper")),
-        "lower": lambda: m.PriorBinary.for_policy(sf.Prior(_TWO, ["1/3", "2/3"], 1, "lower")),
+        "printed": lambda: m.one_sided_as_printed(_TWO, ["0.99", "0.01"], 1),
+        "policy": lambda: m.binary_for_policy(sf.Prior(_TWO, ["1/3", "2/3"], 1)),
+        "upper": lambda: m.binary_for_policy(sf.Prior(_TWO, ["1/3", "2/3"], 1, "upper")),
+        "lower": lambda: m.binary_for_policy(sf.Prior(_TWO, ["1/3", "2/3"], 1, "lower")),
     },
 )
 LARGE["prior-binary"] = None
@@ -492,7 +492,7 @@ _cases(
         "quarter": lambda: m.PriorSymmetric(_TWO, ["1/4", "3/4"], "ln 3"),
         "certain": lambda: m.PriorSymmetric(_TWO, [1, 0], "0.5"),
         "zero": lambda: m.PriorSymmetric(_TWO, ["1/3", "2/3"], 0),
-        "policy": lambda: m.PriorSymmetric.for_policy(sf.Prior(_TWO, ["1/2", "1/2"], 1)),
+        "policy": lambda: m.PriorSymmetric(_TWO, ["1/2", "1/2"], 1),
     },
 )
 LARGE["prior-symmetric"] = None
@@ -517,9 +517,9 @@ def _robust() -> sf.Secret:
     return sf.Secret(pairs, "sex", 1, sf.ChiSquare([[30, 20, 10], [10, 20, 30]]))
 
 
-_cases("independent-reporting", {"robust": lambda: m.IndependentReporting.for_policy(_robust())})
-_cases("conditional-reporting", {"robust": lambda: m.ConditionalReporting.for_policy(_robust())})
-_cases("conditional-unary", {"robust": lambda: m.ConditionalUnary.for_policy(_robust())})
+_cases("independent-reporting", {"robust": lambda: m.IndependentReporting(_robust())})
+_cases("conditional-reporting", {"robust": lambda: m.ConditionalReporting(_robust())})
+_cases("conditional-unary", {"robust": lambda: m.ConditionalUnary(_robust())})
 LARGE.update(dict.fromkeys(("independent-reporting", "conditional-reporting", "conditional-unary")))
 
 # -- a permanent answer, then reports about it -------------------------------------------------------------

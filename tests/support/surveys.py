@@ -22,7 +22,7 @@ from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
 from sfumato.mechanisms.systems.shifts import CyclicDesign
 from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.systems.subsets import SubsetSelection
-from sfumato.mechanisms.table.binary import BinaryOptimal
+from sfumato.mechanisms.table.binary import binary_for_policy
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 from sfumato.mechanisms.waves.mechanism import Waves
@@ -46,9 +46,7 @@ FAMILIES: dict[str, Callable[[int], Mechanism]] = {
     "cyclic": lambda epsilon: CyclicDesign(D, epsilon, design=CyclicDesign.singer(2, 1, 3)),
     "cyclic, blocks": lambda epsilon: CyclicDesign(D, epsilon, design=CyclicDesign.residues(5, 1, zero=1)),
     "table": lambda epsilon: TableMechanism.from_matrix(D, wide_matrix(epsilon)),
-    "binary": lambda epsilon: BinaryOptimal.for_policy(
-        sf.Pairwise(sf.Domain.range(2), [[0, epsilon], [2 * epsilon, 0]])
-    ),
+    "binary": lambda epsilon: binary_for_policy(sf.Pairwise(sf.Domain.range(2), [[0, epsilon], [2 * epsilon, 0]])),
     "high-low subset": lambda epsilon: HighLowSubset(D, [0, 1, 2], epsilon, 2),
     "high-low mixed": lambda epsilon: HighLowMixedSubsets(D, [0, 1, 2], epsilon, (1, 2), weight=2**63, share="1/2"),
     "high-low hadamard": lambda epsilon: HighLowHadamard(D, [0, 1, 2], epsilon),

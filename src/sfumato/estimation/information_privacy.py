@@ -43,7 +43,7 @@ def posterior_range(prior: Any, epsilon: Any) -> tuple[Floats, Floats]:
     """Return the least and the greatest posterior probability Pr(X=1|Y) that ε-LIP allows for a binary value X.
 
     ε-LIP (localized information privacy) limits what one report Y reveals: e^-ε ≤ Pr(X=x|Y)/Pr(X=x) ≤ e^ε for both
-    values x. The two reports of the optimal mechanism :class:`PriorBinary` reach these posteriors.
+    values x. The two reports of the optimal mechanism :func:`PriorBinary` reach these posteriors.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def optimal_mse(prior: Any, epsilon: Any) -> Floats:
     -------
     numpy.ndarray
         The mean squared error per user, P₀P₁ - (hi-P₁)(P₁-lo). Here P₀ = 1-P₁, and [lo, hi] is
-        :func:`posterior_range`. The mechanism :class:`PriorBinary` attains the error.
+        :func:`posterior_range`. The mechanism :func:`PriorBinary` attains the error.
 
     Raises
     ------
@@ -148,7 +148,7 @@ def printed_mse(prior: Any, epsilon: Any) -> Floats:
 
 
 def symmetric_mse(prior: Any, epsilon: Any) -> Floats:
-    """Return the mean squared error of E[X|Y] for a binary value X and its report Y by :class:`PriorSymmetric`.
+    """Return the mean squared error of E[X|Y] for a binary value X and its report Y by :func:`PriorSymmetric`.
 
     Parameters
     ----------

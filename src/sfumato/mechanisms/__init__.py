@@ -29,17 +29,34 @@ from sfumato.mechanisms.registry import mechanism_classes as mechanism_classes, 
 from sfumato.mechanisms.reports.base import ReportFormat as ReportFormat
 from sfumato.mechanisms.reports.bitmap import BitmapFormat as BitmapFormat
 from sfumato.mechanisms.reports.index import IndexFormat as IndexFormat
+from sfumato.mechanisms.secret.conditional import (
+    ConditionalReporting as ConditionalReporting,
+    ConditionalUnary as ConditionalUnary,
+)
+from sfumato.mechanisms.secret.independent import IndependentReporting as IndependentReporting
+from sfumato.mechanisms.secret.randomized_response import SecretRandomizedResponse as SecretRandomizedResponse
 from sfumato.mechanisms.systems.base import SetSystem as SetSystem
+from sfumato.mechanisms.table.binary import (
+    BinaryOptimal as BinaryOptimal,
+    PriorBinary as PriorBinary,
+    PriorSymmetric as PriorSymmetric,
+    binary_for_policy as binary_for_policy,
+    one_sided_as_printed as one_sided_as_printed,
+)
 
 if not TYPE_CHECKING:  # type checkers re-export the names of a starred import only if the module has no __all__
     __all__ = [
+        "BinaryOptimal",
         "BitmapFormat",
         "Candidate",
         "CandidateRequest",
+        "ConditionalReporting",
+        "ConditionalUnary",
         "Draws",
         "Estimator",
         "Field",
         "Finished",
+        "IndependentReporting",
         "IndexFormat",
         "InstantaneousResponse",
         "Layout",
@@ -47,10 +64,15 @@ if not TYPE_CHECKING:  # type checkers re-export the names of a starred import o
         "Mechanism",
         "Mixture",
         "NotIdentifiable",
+        "PriorBinary",
+        "PriorSymmetric",
         "ReportFormat",
+        "SecretRandomizedResponse",
         "SetSystem",
         "UtilityOptimizedRR",
+        "binary_for_policy",
         "mechanism_from_spec",
+        "one_sided_as_printed",
         "register",
         *(kind.__name__ for kind in mechanism_classes().values()),
     ]

@@ -6,7 +6,6 @@ import numpy as np
 
 from sfumato.domain import Domain
 from sfumato.mechanisms.base import SURROGATE_VALUES, Mechanism
-from sfumato.mechanisms.provenance import is_library_mechanism
 from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
 from sfumato.mechanisms.systems.shifts import CyclicDesign
 from sfumato.mechanisms.systems.singletons import RandomizedResponse
@@ -22,16 +21,13 @@ COMPONENTS: dict[str, type[Mechanism]] = {
 
 def can_be_component(mechanism: object) -> bool:
     """Return whether a mechanism may be a factor of a product, or report a part of a value."""
-    # The sampler of a subclass from elsewhere may differ.
-    is_table = isinstance(mechanism, TableMechanism) and is_library_mechanism(mechanism)
-    return is_table or type(mechanism) in COMPONENTS.values()
+    # The sampler of a subclass may differ.
+    return type(mechanism) in COMPONENTS.values()
 
 
 def numbered(component: Mechanism) -> Mechanism:
-    """Return a component over numbered values, as a spec describes it; every table is a plain table."""
+    """Return a component over numbered values, as a spec describes it."""
     values = Domain.range(len(component.domain))
-    if isinstance(component, TableMechanism) and type(component) is not TableMechanism:
-        return TableMechanism(values, component.weights, design_prior=component.design_prior)
     return component if component.domain == values else type(component).from_parameters(values, component.parameters())
 
 

@@ -13,8 +13,6 @@ from sfumato.mechanisms.unary import *
 from sfumato.mechanisms.systems.subsets import *
 from sfumato.mechanisms.systems.hadamard_rows import *
 from sfumato.mechanisms.systems.shifts import *
-from sfumato.mechanisms.prior import *
-from sfumato.mechanisms.secret import *
 from sfumato.mechanisms.mean import *
 from sfumato.mechanisms.waves import *
 from sfumato.mechanisms.table import *

@@ -51,9 +51,8 @@ class ProductMechanism(Mechanism):
         coordinate of the last factor changes fastest, as in ``Domain.product`` and ``Domain.grid``.
     factors
         Two or more mechanisms, one per coordinate, each over at least two values: :class:`RandomizedResponse`,
-        :class:`HadamardResponse`, :class:`CyclicDesign`, or any table of the library, such as :class:`TableMechanism`
-        or :class:`BinaryOptimal`. Only the numbers of their values matter, not the labels. The product has at most 2^22
-        reports.
+        :class:`HadamardResponse`, :class:`CyclicDesign`, or :class:`TableMechanism`. Only the numbers of their values
+        matter, not the labels. The product has at most 2^22 reports.
 
     Notes
     -----

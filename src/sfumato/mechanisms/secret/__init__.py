@@ -1,4 +1,4 @@
-"""The family of mechanisms for a secret next to a public attribute."""
+"""Tables for a secret next to a public attribute, and the candidates of a secret policy."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ from functools import partial
 
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.candidates import LARGEST_TABLE, Candidate, CandidateRequest
-from sfumato.mechanisms.registry import Family
 from sfumato.mechanisms.secret.base import offered_sizes
 from sfumato.mechanisms.secret.conditional import ConditionalReporting, ConditionalUnary, is_too_large
 from sfumato.mechanisms.secret.independent import IndependentReporting
 from sfumato.mechanisms.secret.randomized_response import SecretRandomizedResponse, known_response
-from sfumato.mechanisms.table.estimator import table_estimator
 from sfumato.policy import AtLeast, ChiSquare, Known, Secret
 
-__all__ = ["SECRET", "ConditionalReporting", "ConditionalUnary", "IndependentReporting", "SecretRandomizedResponse"]
+__all__ = [
+    "ConditionalReporting",
+    "ConditionalUnary",
+    "IndependentReporting",
+    "SecretRandomizedResponse",
+    "secret_candidates",
+]
 
 #: Processor time in seconds, per pair of values, to build the exact table for any distribution of a secret.
 _SECRET_SECONDS = 8e-6
@@ -26,10 +30,9 @@ _BUDGET_SECONDS = (0.5, 0.05)
 _JOINT_SECONDS = 3e-4
 
 
-def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
+def secret_candidates(policy: Secret, request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
     """Yield the mechanisms for a secret policy."""
-    policy = request.policy
-    if not isinstance(policy, Secret) or len(policy.domain) > LARGEST_TABLE:
+    if len(policy.domain) > LARGEST_TABLE:
         return
     build = partial(SecretRandomizedResponse, policy.domain, policy.secret, policy.epsilon)
     yield "secret-rr", Candidate(build, "k²", seconds=_SECRET_SECONDS * len(policy.domain) ** 2)
@@ -45,12 +48,12 @@ def _robust_candidates(policy: Secret, utility: str) -> Iterator[tuple[str, Cand
     seconds = least + per_cell * len(policy.domain)
     tuned = utility if utility == "mutual-information" else "estimation"
     designs: tuple[tuple[str, Callable[..., Mechanism], float], ...] = (
-        ("independent", IndependentReporting.for_policy, seconds),
-        ("conditional-rr", ConditionalReporting.for_policy, seconds),
-        ("conditional-unary", ConditionalUnary.for_policy, _unary_seconds(policy, seconds)),
+        ("independent", IndependentReporting, seconds),
+        ("conditional-rr", ConditionalReporting, seconds),
+        ("conditional-unary", ConditionalUnary, _unary_seconds(policy, seconds)),
     )
-    for name, for_policy, needed in designs:
-        yield name, Candidate(partial(for_policy, policy, utility=tuned), "k²", seconds=needed)
+    for name, build, needed in designs:
+        yield name, Candidate(partial(build, policy, utility=tuned), "k²", seconds=needed)
 
 
 def _unary_seconds(policy: Secret, seconds: float) -> float:
@@ -60,13 +63,3 @@ def _unary_seconds(policy: Secret, seconds: float) -> float:
         return 0.0
     sets = max(math.comb(others, size) for size in offered_sizes(others))
     return seconds + _JOINT_SECONDS * secrets * (secrets - 1) * sets**2
-
-
-SECRET = Family(
-    mechanisms=(SecretRandomizedResponse, IndependentReporting, ConditionalReporting, ConditionalUnary),
-    estimator=table_estimator,
-    kernel="sfumato.mechanisms.table.kernel:build",
-    candidates=_candidates,
-    in_browser=True,
-    examples="sfumato.mechanisms.secret.examples:examples",
-)

@@ -15,22 +15,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Epsilon, Floats, canonical_hash
-from sfumato.domain import Domain, checked_domain
-from sfumato.errors import Description, InvalidInput
+from sfumato._core import Floats
+from sfumato.errors import InvalidInput
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
 from sfumato.mechanisms.estimators.matrix import MatrixEstimator
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.policy import ChiSquare, Policy, Secret
 
 __all__ = [
-    "ReportingMechanism",
-    "SecretTable",
     "checked_policy",
-    "design_epsilon",
     "information",
     "memberships",
     "offered_sizes",
+    "reporting_table",
     "risk_of",
     "set_response",
     "set_sizes",
@@ -47,69 +44,23 @@ _MARGIN = 1e-9
 _HIGHEST_EPSILON = 300.0
 
 
-class SecretTable(TableMechanism):
-    """Table over a product domain that records which factor is the secret."""
-
-    def __init__(self, domain: Domain, secret: str, weights: Any) -> None:
-        if secret not in list(checked_domain(type(self).__name__, domain).factors):
-            names = (
-                f"one of the factors {', '.join(domain.factors)}"
-                if domain.factors
-                else "the name of a factor of a Domain.product"
-            )
-            raise InvalidInput(type(self).__name__, "secret", f"be {names}", secret)
-        self.secret = secret
-        super().__init__(domain, weights)
-
-    def parameters(self) -> dict[str, Any]:
-        return {"secret": self.secret, **super().parameters()}
+def reporting_table(name: str, policy: Secret, budget: dict[str, Any], matrix: Floats) -> TableMechanism:
+    """Return the table of a design, rounded to obey the policy; rows are ordered by (secret, other)."""
+    rows = np.empty_like(matrix)
+    rows[policy.cells.ravel()] = matrix
+    rows = rows[:, rows.any(axis=0)]
+    provenance = {"from": name, "secret": policy.secret, "budget": budget}
+    return TableMechanism.from_matrix(policy.domain, rows, policy=policy, provenance=provenance)
 
 
-class ReportingMechanism(SecretTable):
-    """Table computed from a protocol; ``budget`` describes the protocol's levels, and only the weights are the law."""
-
-    def __init__(self, domain: Domain, secret: str, budget: dict[str, Any], weights: Any) -> None:
-        if not isinstance(budget, dict):
-            raise InvalidInput(type(self).__name__, "budget", "be a dictionary", budget)
-        try:
-            canonical_hash(budget)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidInput(type(self).__name__, "budget", "be JSON-compatible", Description(error)) from None
-        self.budget = budget
-        super().__init__(domain, secret, weights)
-
-    @classmethod
-    def within(cls, policy: Secret, budget: dict[str, Any], matrix: Floats) -> Any:
-        """Return the mechanism of a design, rounded to obey the policy; rows are ordered by (secret, other)."""
-        rows = np.empty_like(matrix)
-        rows[policy.cells.ravel()] = matrix
-        rows = rows[:, rows.any(axis=0)]
-        weights = TableMechanism.from_matrix(policy.domain, rows, policy=policy).weights
-        return cls(policy.domain, policy.secret, budget, weights)
-
-    def parameters(self) -> dict[str, Any]:
-        return {"budget": self.budget, **super().parameters()}
-
-    @classmethod
-    def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> ReportingMechanism:
-        table = dict(parameters)
-        secret, budget = table.pop("secret"), table.pop("budget")
-        return cls(domain, secret, budget, TableMechanism.from_parameters(domain, table).weights)
-
-
-def checked_policy(subject: str, policy: Policy, utility: str) -> tuple[Secret, ChiSquare]:
-    """Return the policy and its confidence set, or raise InvalidInput."""
+def checked_policy(subject: str, policy: Policy, utility: str) -> tuple[Secret, ChiSquare, float]:
+    """Return the policy, its confidence set, and the ε of a design, slightly below its ε; or raise InvalidInput."""
     if not isinstance(policy, Secret) or not isinstance(policy.distributions, ChiSquare):
         hint = "For any other set of distributions, use SecretRandomizedResponse."
         raise InvalidInput(subject, "policy", "be a Secret policy with ChiSquare distributions", policy, hint=hint)
     if utility not in _UTILITIES:
         raise InvalidInput(subject, "utility", f"be one of {', '.join(_UTILITIES)}", utility)
-    return policy, policy.distributions
-
-
-def design_epsilon(epsilon: Epsilon) -> float:
-    """Return the ε of a design: a double slightly below the policy's."""
-    return min(float(epsilon), _HIGHEST_EPSILON) * (1 - _MARGIN)
+    return policy, policy.distributions, min(float(policy.epsilon), _HIGHEST_EPSILON) * (1 - _MARGIN)
 
 
 # -- responses of one attribute --------------------------------------------------------------------------

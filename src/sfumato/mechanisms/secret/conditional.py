@@ -13,17 +13,17 @@ import numpy.typing as npt
 from sfumato._core import Floats, quantity
 from sfumato.errors import LimitExceeded
 from sfumato.mechanisms.secret.base import (
-    ReportingMechanism,
     checked_policy,
-    design_epsilon,
     information,
     memberships,
     offered_sizes,
+    reporting_table,
     risk_of,
     set_response,
     set_sizes,
     zoom,
 )
+from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.policy import ChiSquare, Policy, widest
 
 __all__ = ["ConditionalReporting", "ConditionalUnary"]
@@ -35,25 +35,34 @@ _LARGEST_TABLE = 2**14
 _HALVINGS = 9
 
 
-class ConditionalReporting(ReportingMechanism):
-    """Report of a randomized secret S̃, with the public attribute U only if S̃ is the true secret S.
+def ConditionalReporting(policy: Policy, utility: str = "mutual-information") -> TableMechanism:  # noqa: N802
+    """Return a mechanism that reports a randomized secret S̃, and the public attribute U only if S̃ is the true secret.
 
     A value is a pair (S, U) of a secret and a public attribute. The mechanism randomizes S to S̃. If S̃ = S, it adds U,
     otherwise a draw from P̂(U|S̃), the frequencies of U among observed people with secret S̃. A randomizer for S̃, the
-    *inner response*, then adds noise to the attribute. A report is the index of an output. Use :meth:`for_policy` to
-    build the mechanism.
+    *inner response*, then adds noise to the attribute. A report is the index of an output.
+
+    One part of ε is spent on randomizing the secret, the rest on the inner responses. A numerical search finds the
+    division of greatest utility.
 
     Parameters
     ----------
-    domain
-        A product domain, as from ``Domain.product``.
-    secret
-        The name of the factor S that is the secret.
-    budget
-        A description of the levels and set sizes of the responses, for readers of the spec. The probabilities of the
-        reports do not depend on it.
-    weights
-        The probabilities of the reports times 2^62, as integers, a row per value in domain order.
+    policy
+        A :class:`Secret` policy whose ``distributions`` are a :class:`ChiSquare` confidence set.
+    utility
+        The criterion of the search. ``"mutual-information"`` maximizes the information between the value and the
+        report at the frequencies of the counts of :class:`ChiSquare`. ``"estimation"`` minimizes the expected
+        squared error of the estimated frequencies of all values, at the uniform distribution.
+
+    Returns
+    -------
+    TableMechanism
+        A mechanism that obeys the policy. The ``budget`` in its provenance states levels and set sizes.
+
+    Raises
+    ------
+    InvalidInput
+        If the policy is not a :class:`Secret` under :class:`ChiSquare`, or the utility is unknown.
 
     Notes
     -----
@@ -69,88 +78,68 @@ class ConditionalReporting(ReportingMechanism):
     >>> import sfumato as sf
     >>> people = sf.Domain.product(ill=["no", "yes"], city=["Ulm", "Bonn"])
     >>> policy = sf.Secret(people, "ill", "ln 3", sf.ChiSquare([[300, 200], [100, 200]]))
-    >>> mechanism = sf.mechanisms.ConditionalReporting.for_policy(policy)
+    >>> mechanism = sf.mechanisms.ConditionalReporting(policy)
     >>> sf.audit(mechanism, policy).holds
     True
     """
+    secret, confidence, epsilon = checked_policy("ConditionalReporting", policy, utility)
+    frequencies, laws = confidence.frequencies, confidence.conditional_estimate()
+    size = len(frequencies)
 
-    name = "conditional-reporting"
+    def design(first: float) -> tuple[Floats, list[_Inner]]:
+        # S̃ = s is e^first times likelier for s, so P(y|s)/P̂(y|s) may be at most e^(ε-first). The inverse ratio is
+        # multiplied by e^-first, so it may be at most e^(ε+first).
+        inner = _inner(confidence, epsilon - first, epsilon + first)
+        return set_response(size, 1, math.expm1(first)), inner
 
-    @classmethod
-    def for_policy(cls, policy: Policy, utility: str = "mutual-information") -> ConditionalReporting:
-        """Build the mechanism with the best division of ε between the secret and the public attribute.
-
-        One part of ε is spent on randomizing the secret, the rest on the inner responses, which randomize the public
-        attribute. A numerical search finds the division of greatest utility.
-
-        Parameters
-        ----------
-        policy
-            A :class:`Secret` policy whose ``distributions`` are a :class:`ChiSquare` confidence set.
-        utility
-            The criterion of the search. ``"mutual-information"`` maximizes the information between the value and the
-            report at the frequencies of the counts of :class:`ChiSquare`. ``"estimation"`` minimizes the expected
-            squared error of the estimated frequencies of all values, at the uniform distribution.
-
-        Returns
-        -------
-        ConditionalReporting
-            A mechanism that obeys the policy.
-
-        Raises
-        ------
-        InvalidInput
-            If the policy is not a :class:`Secret` under :class:`ChiSquare`, or the utility is unknown.
-        """
-        secret, confidence = checked_policy("ConditionalReporting", policy, utility)
-        epsilon = design_epsilon(secret.epsilon)
-        frequencies, laws = confidence.frequencies, confidence.conditional_estimate()
-        size = len(frequencies)
-
-        def design(first: float) -> tuple[Floats, list[_Inner]]:
-            # S̃ = s is e^first times likelier for s, so P(y|s)/P̂(y|s) may be at most e^(ε-first). The inverse ratio is
-            # multiplied by e^-first, so it may be at most e^(ε+first).
-            inner = _inner(confidence, epsilon - first, epsilon + first)
-            return set_response(size, 1, math.expm1(first)), inner
-
-        def utility_of(first: float) -> float:
-            outer, inner = design(first)
-            if utility == "estimation":
-                return -risk_of(_conditional_matrix(outer, inner, laws))
-            # I = I(S̃;S) + Pr(S̃ = S)·I(Rˢ(U);U|S) at P̂ (Theorem 18).
-            match_probability = outer[0, 0] if outer.shape[1] > 1 else 1 / size
-            return information(frequencies.sum(axis=1), outer) + match_probability * _conditional_information(
-                frequencies, laws, inner
-            )
-
-        (first,) = zoom(utility_of, (0.0, epsilon))
+    def utility_of(first: float) -> float:
         outer, inner = design(first)
-        budget = {"secret": f"{first:.9g}", **_described(inner)}
-        mechanism: ConditionalReporting = cls.within(secret, budget, _conditional_matrix(outer, inner, laws))
-        return mechanism
+        if utility == "estimation":
+            return -risk_of(_conditional_matrix(outer, inner, laws))
+        # I = I(S̃;S) + Pr(S̃ = S)·I(Rˢ(U);U|S) at P̂ (Theorem 18).
+        match_probability = outer[0, 0] if outer.shape[1] > 1 else 1 / size
+        return information(frequencies.sum(axis=1), outer) + match_probability * _conditional_information(
+            frequencies, laws, inner
+        )
+
+    (first,) = zoom(utility_of, (0.0, epsilon))
+    outer, inner = design(first)
+    budget = {"secret": f"{first:.9g}", **_described(inner)}
+    return reporting_table("conditional-reporting", secret, budget, _conditional_matrix(outer, inner, laws))
 
 
-class ConditionalUnary(ReportingMechanism):
-    """Report of a random set of secrets, each with a value of the public attribute U.
+def ConditionalUnary(policy: Policy, utility: str = "mutual-information") -> TableMechanism:  # noqa: N802
+    """Return a mechanism that reports a random set of secrets, each with a value of the public attribute U.
 
     A value is a pair (S, U) of a secret and a public attribute. The true secret, if it is in the set, comes with the
     true U. Every other secret s in the set comes with a draw from P̂(U|s), the frequencies of U among observed people
     with secret s. A randomizer per secret, the *inner response*, then adds noise to each attribute.
 
     A report is the index of an output. With inner responses of one attribute there are (1 + |U|)^|S| outputs for |S|
-    secrets and |U| public values, so the mechanism is for few secrets. Use :meth:`for_policy` to build it.
+    secrets and |U| public values, so the mechanism is for few secrets. A numerical search finds two numbers of
+    greatest utility: the probability κ that the set contains the true secret, and the part of ε that is spent on the
+    set. The rest of ε is spent on the inner responses.
 
     Parameters
     ----------
-    domain
-        A product domain, as from ``Domain.product``.
-    secret
-        The name of the factor S that is the secret.
-    budget
-        A description of the probabilities, levels and set sizes, for readers of the spec. The probabilities of the
-        reports do not depend on it.
-    weights
-        The probabilities of the reports times 2^62, as integers, a row per value in domain order.
+    policy
+        A :class:`Secret` policy whose ``distributions`` are a :class:`ChiSquare` confidence set.
+    utility
+        The criterion of the search. ``"mutual-information"`` maximizes the information between the value and the
+        report at the frequencies of the counts of :class:`ChiSquare`. ``"estimation"`` minimizes the expected
+        squared error of the estimated frequencies of all values, at the uniform distribution.
+
+    Returns
+    -------
+    TableMechanism
+        A mechanism that obeys the policy. The ``budget`` in its provenance states levels and set sizes.
+
+    Raises
+    ------
+    InvalidInput
+        If the policy is not a :class:`Secret` under :class:`ChiSquare`, or the utility is unknown.
+    LimitExceeded
+        If the table of outputs by values would have more than 16,384 entries. Use :func:`ConditionalReporting`.
 
     Notes
     -----
@@ -165,90 +154,56 @@ class ConditionalUnary(ReportingMechanism):
     >>> import sfumato as sf
     >>> people = sf.Domain.product(ill=["no", "yes"], city=["Ulm", "Bonn"])
     >>> policy = sf.Secret(people, "ill", "ln 3", sf.ChiSquare([[300, 200], [100, 200]]))
-    >>> mechanism = sf.mechanisms.ConditionalUnary.for_policy(policy)
+    >>> mechanism = sf.mechanisms.ConditionalUnary(policy)
     >>> sf.audit(mechanism, policy).holds
     True
     """
+    secret, confidence, epsilon = checked_policy("ConditionalUnary", policy, utility)
+    frequencies, laws = confidence.frequencies, confidence.conditional_estimate()
+    size, others = frequencies.shape
+    if is_too_large(size, others):
+        raise LimitExceeded(
+            f"ConditionalUnary over {quantity(size, 'secret')} and {quantity(others, 'public value')} has "
+            f"{1 + others}^{size} outputs, but its table may have at most {_LARGEST_TABLE:,} entries (outputs "
+            'times values). Use ConditionalReporting, or pass mechanism="conditional-rr" to sfumato.plan or '
+            "sfumato.design."
+        )
 
-    name = "conditional-unary"
+    @functools.cache
+    def inner_at(first: float) -> list[_Inner]:
+        # A set with s and without s' has the ratio e^first·P(y|s)/P̂(y|s), or its inverse. A set with both has that
+        # ratio of s times the inverse ratio of s', over the same distribution. Bisection finds how much of ε each
+        # may use.
+        best = _inner(confidence, epsilon - first, first)
+        low, high = first, epsilon + first
+        middle = high
+        for _ in range(_HALVINGS):
+            inner = _inner(confidence, epsilon - first, middle)
+            if _joint_epsilon(confidence, inner) <= epsilon:
+                best, low = inner, middle
+                if middle == high:
+                    break
+            else:
+                high = middle
+            middle = (low + high) / 2
+        return best
 
-    @classmethod
-    def for_policy(cls, policy: Policy, utility: str = "mutual-information") -> ConditionalUnary:
-        """Build the mechanism with the best set of secrets and the best division of ε.
+    def design(first: float, kappa: float) -> tuple[float, list[_Inner]]:
+        return kappa / (kappa + (1 - kappa) * math.exp(first)), inner_at(first)
 
-        A numerical search finds two numbers of greatest utility: the probability κ that the set contains the true
-        secret, and the part of ε that is spent on the set. The rest of ε is spent on the inner responses, which
-        randomize the public attribute.
-
-        Parameters
-        ----------
-        policy
-            A :class:`Secret` policy whose ``distributions`` are a :class:`ChiSquare` confidence set.
-        utility
-            The criterion of the search. ``"mutual-information"`` maximizes the information between the value and the
-            report at the frequencies of the counts of :class:`ChiSquare`. ``"estimation"`` minimizes the expected
-            squared error of the estimated frequencies of all values, at the uniform distribution.
-
-        Returns
-        -------
-        ConditionalUnary
-            A mechanism that obeys the policy.
-
-        Raises
-        ------
-        InvalidInput
-            If the policy is not a :class:`Secret` under :class:`ChiSquare`, or the utility is unknown.
-        LimitExceeded
-            If the table of outputs by values would have more than 16,384 entries. Use :class:`ConditionalReporting`.
-        """
-        secret, confidence = checked_policy("ConditionalUnary", policy, utility)
-        epsilon = design_epsilon(secret.epsilon)
-        frequencies, laws = confidence.frequencies, confidence.conditional_estimate()
-        size, others = frequencies.shape
-        if is_too_large(size, others):
-            raise LimitExceeded(
-                f"ConditionalUnary over {quantity(size, 'secret')} and {quantity(others, 'public value')} has "
-                f"{1 + others}^{size} outputs, but its table may have at most {_LARGEST_TABLE:,} entries (outputs "
-                'times values). Use ConditionalReporting, or pass mechanism="conditional-rr" to sfumato.plan or '
-                "sfumato.design."
-            )
-
-        @functools.cache
-        def inner_at(first: float) -> list[_Inner]:
-            # A set with s and without s' has the ratio e^first·P(y|s)/P̂(y|s), or its inverse. A set with both has that
-            # ratio of s times the inverse ratio of s', over the same distribution. Bisection finds how much of ε each
-            # may use.
-            best = _inner(confidence, epsilon - first, first)
-            low, high = first, epsilon + first
-            middle = high
-            for _ in range(_HALVINGS):
-                inner = _inner(confidence, epsilon - first, middle)
-                if _joint_epsilon(confidence, inner) <= epsilon:
-                    best, low = inner, middle
-                    if middle == high:
-                        break
-                else:
-                    high = middle
-                middle = (low + high) / 2
-            return best
-
-        def design(first: float, kappa: float) -> tuple[float, list[_Inner]]:
-            return kappa / (kappa + (1 - kappa) * math.exp(first)), inner_at(first)
-
-        def utility_of(first: float, kappa: float) -> float:
-            other, inner = design(first, kappa)
-            if utility == "estimation":
-                return -risk_of(_unary_matrix(kappa, other, inner, laws))
-            # I = I(set;S) + κ·I(Rˢ(U);U|S) at P̂ (Theorem 20).
-            return information(
-                frequencies.sum(axis=1), _inclusion(size, kappa, other)
-            ) + kappa * _conditional_information(frequencies, laws, inner)
-
-        first, kappa = zoom(utility_of, (0.0, epsilon), (0.5, 1.0))
+    def utility_of(first: float, kappa: float) -> float:
         other, inner = design(first, kappa)
-        budget = {"own": f"{kappa:.9g}", "others": f"{other:.9g}", **_described(inner)}
-        mechanism: ConditionalUnary = cls.within(secret, budget, _unary_matrix(kappa, other, inner, laws))
-        return mechanism
+        if utility == "estimation":
+            return -risk_of(_unary_matrix(kappa, other, inner, laws))
+        # I = I(set;S) + κ·I(Rˢ(U);U|S) at P̂ (Theorem 20).
+        sets = _unary_matrix(kappa, other, [_Inner(0, 1)] * size, np.ones((size, 1)))
+        of_sets = information(frequencies.sum(axis=1), sets)
+        return of_sets + kappa * _conditional_information(frequencies, laws, inner)
+
+    first, kappa = zoom(utility_of, (0.0, epsilon), (0.5, 1.0))
+    other, inner = design(first, kappa)
+    budget = {"own": f"{kappa:.9g}", "others": f"{other:.9g}", **_described(inner)}
+    return reporting_table("conditional-unary", secret, budget, _unary_matrix(kappa, other, inner, laws))
 
 
 def is_too_large(secrets: int, others: int) -> bool:
@@ -354,14 +309,4 @@ def _unary_matrix(kappa: float, other: float, inner: list[_Inner], laws: Floats)
         lane[s] = np.hstack([np.full((values, 1), 1 - kappa), kappa * response])
         lane = lane.reshape(size * values, -1)
         matrix = (matrix[:, :, None] * lane[:, None, :]).reshape(size * values, -1)
-    return matrix
-
-
-def _inclusion(size: int, kappa: float, other: float) -> Floats:
-    """Return the matrix of the set of secrets: a row per secret, a column per set."""
-    matrix = np.ones((size, 1))
-    for s in range(size):
-        lane = np.tile([1 - other, other], (size, 1))
-        lane[s] = [1 - kappa, kappa]
-        matrix = (matrix[:, :, None] * lane[:, None, :]).reshape(size, -1)
     return matrix

@@ -11,16 +11,16 @@ import numpy.typing as npt
 
 from sfumato._core import Floats
 from sfumato.mechanisms.secret.base import (
-    ReportingMechanism,
     checked_policy,
-    design_epsilon,
     information,
     memberships,
+    reporting_table,
     risk_of,
     set_response,
     set_sizes,
     zoom,
 )
+from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.policy import ChiSquare, Policy, widest
 
 __all__ = ["IndependentReporting"]
@@ -30,31 +30,38 @@ __all__ = ["IndependentReporting"]
 _ALL = 0.99
 
 
-class IndependentReporting(ReportingMechanism):
-    """Two independent random responses: R¹(S) to the secret S, and R²(U) to the public attribute U.
+def IndependentReporting(policy: Policy, utility: str = "mutual-information") -> TableMechanism:  # noqa: N802
+    """Return two independent random responses: R¹(S) to the secret S, and R²(U) to the public attribute U.
 
-    A value is a pair (S, U). A report is the index of a pair of outputs of R¹ and R². Use :meth:`for_policy` to build
-    the mechanism.
+    A value is a pair (S, U). A report is the index of a pair of outputs of R¹ and R². A numerical search finds the
+    division of ε between them that has the greatest utility.
 
     Parameters
     ----------
-    domain
-        A product domain, as from ``Domain.product``.
-    secret
-        The name of the factor S that is the secret.
-    budget
-        A description of the levels and set sizes of the two responses, for readers of the spec. The probabilities of
-        the reports do not depend on it.
-    weights
-        The probabilities of the reports times 2^62, as integers, a row per value in domain order.
+    policy
+        A :class:`Secret` policy whose ``distributions`` are a :class:`ChiSquare` confidence set.
+    utility
+        The criterion of the search. ``"mutual-information"`` maximizes the information between the value and the
+        report at the frequencies of the counts of :class:`ChiSquare`. ``"estimation"`` minimizes the expected
+        squared error of the estimated frequencies of all values, at the uniform distribution.
+
+    Returns
+    -------
+    TableMechanism
+        A mechanism that obeys the policy. The ``budget`` in its provenance states levels and set sizes.
+
+    Raises
+    ------
+    InvalidInput
+        If the policy is not a :class:`Secret` under :class:`ChiSquare`, or the utility is unknown.
 
     Notes
     -----
     This is Protocol 1 of Lopuhaä-Zwakenberg and Goseling (2021, "The Privacy-Utility Tradeoff of Robust Local
     Differential Privacy"). Each response reports a random set of values; a set is 1 + x times likelier for its members
     than for other values, for some x ≥ 0. R² reveals about S only what U reveals. Theorem 15 of the paper bounds this
-    leakage by an l1 distance. Instead, :meth:`for_policy` computes the greatest ratio P(R²|s)/P(R²|s') over the
-    confidence set of distributions, and assigns the rest of ε to R¹. The proof is in
+    leakage by an l1 distance. Here the greatest ratio P(R²|s)/P(R²|s') over the confidence set of distributions
+    is computed instead, and R¹ gets the rest of ε. The proof is in
     ``docs/proofs/independent-reporting.md``.
 
     Examples
@@ -62,47 +69,18 @@ class IndependentReporting(ReportingMechanism):
     >>> import sfumato as sf
     >>> people = sf.Domain.product(ill=["no", "yes"], city=["Ulm", "Bonn"])
     >>> policy = sf.Secret(people, "ill", "ln 3", sf.ChiSquare([[300, 200], [100, 200]]))
-    >>> mechanism = sf.mechanisms.IndependentReporting.for_policy(policy)
+    >>> mechanism = sf.mechanisms.IndependentReporting(policy)
     >>> sf.audit(mechanism, policy).holds
     True
     """
-
-    name = "independent-reporting"
-
-    @classmethod
-    def for_policy(cls, policy: Policy, utility: str = "mutual-information") -> IndependentReporting:
-        """Build the mechanism with the best division of ε between the secret and the public attribute.
-
-        A numerical search finds the division of greatest utility.
-
-        Parameters
-        ----------
-        policy
-            A :class:`Secret` policy whose ``distributions`` are a :class:`ChiSquare` confidence set.
-        utility
-            The criterion of the search. ``"mutual-information"`` maximizes the information between the value and the
-            report at the frequencies of the counts of :class:`ChiSquare`. ``"estimation"`` minimizes the expected
-            squared error of the estimated frequencies of all values, at the uniform distribution.
-
-        Returns
-        -------
-        IndependentReporting
-            A mechanism that obeys the policy.
-
-        Raises
-        ------
-        InvalidInput
-            If the policy is not a :class:`Secret` under :class:`ChiSquare`, or the utility is unknown.
-        """
-        secret, confidence = checked_policy("IndependentReporting", policy, utility)
-        design = _best(confidence, design_epsilon(secret.epsilon), utility)
-        budget = {
-            "secret": f"{math.log1p(design.secret_gain):.9g}",
-            "other": f"{math.log1p(design.other_gain):.9g}",
-            "sizes": [design.secret_size, design.other_size],
-        }
-        mechanism: IndependentReporting = cls.within(secret, budget, design.matrix(confidence.frequencies.shape))
-        return mechanism
+    secret, confidence, epsilon = checked_policy("IndependentReporting", policy, utility)
+    design = _best(confidence, epsilon, utility)
+    budget = {
+        "secret": f"{math.log1p(design.secret_gain):.9g}",
+        "other": f"{math.log1p(design.other_gain):.9g}",
+        "sizes": [design.secret_size, design.other_size],
+    }
+    return reporting_table("independent-reporting", secret, budget, design.matrix(confidence.frequencies.shape))
 
 
 class _Design(NamedTuple):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from sfumato._core import ZERO, Epsilon, EpsilonLike, digits_of, floor_of_log
-from sfumato.domain import Domain
+from sfumato.domain import Domain, checked_domain
 from sfumato.errors import InvalidInput, Undecided
-from sfumato.mechanisms.secret.base import SecretTable
 from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.policy import Anything, AtLeast, Known, Secret
@@ -21,8 +19,8 @@ __all__ = ["SecretRandomizedResponse", "known_response"]
 _HIGHEST_EPSILON = Epsilon(20)
 
 
-class SecretRandomizedResponse(SecretTable):
-    """Randomized response for a pair of a secret and other attributes, which hides only the secret.
+def SecretRandomizedResponse(domain: Domain, secret: str, epsilon: EpsilonLike) -> TableMechanism:  # noqa: N802
+    """Return randomized response for a pair of a secret and other attributes, which hides only the secret.
 
     The secret is hidden at level ε for every joint distribution of the pair: the policy :class:`Secret` with
     ``distributions=Anything()``. A report is the index of a value of the product domain.
@@ -35,9 +33,11 @@ class SecretRandomizedResponse(SecretTable):
         The name of the factor that is the secret.
     epsilon
         The level ε: a report is at most e^ε times likelier for one secret than for another.
-    weights
-        The probabilities of the reports times 2^62, as integers, that a stored spec holds: a row per value. Omit them
-        to compute them from ``epsilon``.
+
+    Returns
+    -------
+    TableMechanism
+        The mechanism, whose probabilities are rounded so that ε holds exactly.
 
     Notes
     -----
@@ -51,8 +51,7 @@ class SecretRandomizedResponse(SecretTable):
     For two values of different secrets, the probabilities of every report thus differ by a factor of at most e^ε. For
     two values of the same secret they may differ by e^2ε, which plain randomized response does not use.
 
-    At ε = 0 all reports are equally likely; at ε = ∞ the report is the value. The probabilities are rounded so that ε
-    holds exactly. A finite ε above 20 is treated as 20.
+    At ε = 0 all reports are equally likely; at ε = ∞ the report is the value. A finite ε above 20 is treated as 20.
 
     Examples
     --------
@@ -63,38 +62,21 @@ class SecretRandomizedResponse(SecretTable):
     >>> mechanism.matrix()[0].round(4).tolist()
     [0.4444, 0.1111, 0.2222, 0.2222]
     """
-
-    name = "secret-randomized-response"
-
-    def __init__(self, domain: Domain, secret: str, epsilon: EpsilonLike, *, weights: Any = None) -> None:
-        self.epsilon = Epsilon(epsilon, subject="SecretRandomizedResponse")
-        super().__init__(domain, secret, _weights(domain, secret, self.epsilon) if weights is None else weights)
-
-    def parameters(self) -> dict[str, Any]:
-        return {"epsilon": str(self.epsilon), **super().parameters()}
-
-    @classmethod
-    def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> SecretRandomizedResponse:
-        table = dict(parameters)
-        secret, epsilon = table.pop("secret"), table.pop("epsilon")
-        return cls(domain, secret, epsilon, weights=TableMechanism.from_parameters(domain, table).weights)
-
-
-def _weights(domain: Domain, secret: str, epsilon: Epsilon) -> Any:
-    """Return the weights over 2^62, rounded so that they obey the policy."""
-    policy = Secret(domain, secret, epsilon, Anything())
-    size = len(domain)
-    if epsilon.is_infinite:
-        return TableMechanism.from_matrix(domain, np.eye(size)).weights
-    secret_of = np.empty(size, dtype=np.int64)
-    for number, cells in enumerate(policy.cells):
-        secret_of[cells] = number
-    others = policy.cells.shape[1]
-    ratio = min(epsilon, _HIGHEST_EPSILON).exp()
-    total = ratio + (others - 1) / ratio + size - others
-    matrix = np.where(secret_of[:, None] == secret_of, 1 / ratio / total, 1 / total)
-    np.fill_diagonal(matrix, ratio / total)
-    return TableMechanism.from_matrix(domain, matrix, policy=policy).weights
+    level = Epsilon(epsilon, subject="SecretRandomizedResponse")
+    policy = Secret(checked_domain("SecretRandomizedResponse", domain), secret, level, Anything())
+    size, others = len(domain), policy.cells.shape[1]
+    if level.is_infinite:
+        matrix = np.eye(size)
+    else:
+        secret_of = np.empty(size, dtype=np.int64)
+        for number, cells in enumerate(policy.cells):
+            secret_of[cells] = number
+        ratio = min(level, _HIGHEST_EPSILON).exp()
+        total = ratio + (others - 1) / ratio + size - others
+        matrix = np.where(secret_of[:, None] == secret_of, 1 / ratio / total, 1 / total)
+        np.fill_diagonal(matrix, ratio / total)
+    provenance = {"from": "secret-randomized-response", "secret": secret, "epsilon": str(level)}
+    return TableMechanism.from_matrix(domain, matrix, policy=policy, provenance=provenance)
 
 
 def known_response(policy: Secret) -> RandomizedResponse:

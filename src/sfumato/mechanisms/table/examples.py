@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from sfumato.domain import Domain
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.examples import Examples
+from sfumato.mechanisms.secret.conditional import ConditionalReporting, ConditionalUnary
+from sfumato.mechanisms.secret.independent import IndependentReporting
+from sfumato.mechanisms.secret.randomized_response import SecretRandomizedResponse
 from sfumato.mechanisms.systems.singletons import RandomizedResponse
-from sfumato.mechanisms.table.binary import BinaryOptimal
+from sfumato.mechanisms.table.binary import BinaryOptimal, PriorBinary, PriorSymmetric
 from sfumato.mechanisms.table.mechanism import TableMechanism
+from sfumato.policy import ChiSquare, Secret
 
 __all__ = ["examples"]
 
 _SMALL = Domain(["none", "flu", "hiv", "cancer", "other"])
-_TWO = Domain(["no", "yes"])
+_TWO, _PAIRS = Domain(["no", "yes"]), Domain.product(S=["s", "t"], U=["u", "v"])
 _ROWS = [[2**62, 0, 0], [2**60, 2**61, 2**60], [2**62 // 3, 2**62 // 3, 2**62 - 2 * (2**62 // 3)]]
+_CONDITIONAL = [[16, 0, 3, 5], [0, 16, 3, 5], [4, 4, 12, 4], [4, 4, 4, 12]]
 
 
 def _samplers() -> list[Mechanism]:
@@ -23,20 +30,31 @@ def _samplers() -> list[Mechanism]:
         TableMechanism(Domain(["a", "b"]), [[2**62], [2**62]]),
         TableMechanism.from_matrix(_SMALL, RandomizedResponse(_SMALL, 1).matrix()),
         BinaryOptimal(_TWO, "0.5", 2),
-        BinaryOptimal.warner(_TWO, "ln 3"),
-        BinaryOptimal.mangat(_TWO, "yes", 1),
+        BinaryOptimal(_TWO, "inf", 1),
         BinaryOptimal(_TWO, 0, 0),
         BinaryOptimal(_TWO, "inf", "inf"),
+        PriorBinary(_TWO, ["0.99", "0.01"], 1),
+        PriorSymmetric(_TWO, ["0.9", "0.1"], 1),
+        SecretRandomizedResponse(_PAIRS, "S", "ln 3"),
+        SecretRandomizedResponse(Domain.product(S=range(2), U=range(20)), "U", 2),
+        TableMechanism.from_matrix(_PAIRS, [[Fraction(n, 24) for n in row] for row in _CONDITIONAL]),
     ]
 
 
 def _laws(epsilon: str) -> list[Mechanism]:
     """Return mechanisms over few values at a level ε, for the vectors of exact laws."""
-    two = Domain(["yes", "no"])
-    return [
+    two, pairs = Domain(["yes", "no"]), Domain.product(sex=["f", "m"], age=Domain.range(3))
+    mechanisms: list[Mechanism] = [
         BinaryOptimal(two, epsilon, "1"),
         TableMechanism.from_matrix(two, [["1/2", "1/2", 0, 0], ["1/9", 0, "8/9", 0]]),
+        PriorBinary(two, ["1/3", "2/3"], epsilon),
+        PriorSymmetric(two, ["1/2", "1/2"], epsilon),
+        SecretRandomizedResponse(pairs, "sex", epsilon),
     ]
+    if epsilon not in ("0", "inf"):
+        robust = Secret(pairs, "sex", epsilon, ChiSquare([[30, 20, 10], [10, 20, 30]]))
+        mechanisms += [IndependentReporting(robust), ConditionalReporting(robust), ConditionalUnary(robust)]
+    return mechanisms
 
 
 def _reports() -> list[Mechanism]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import bisect
+import copy
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import exact_fraction, integer_kernel, quantity
+from sfumato._core import canonical_hash, exact_fraction, integer_kernel, quantity
 from sfumato.domain import Domain, align, align_table, checked_distribution, checked_domain
 from sfumato.errors import Description, InvalidInput, NoMechanism
 from sfumato.mechanisms.base import LARGEST_MATRIX, Finished, Mechanism
@@ -54,6 +55,9 @@ class TableMechanism(Mechanism):
     design_prior
         The distribution of values at which the estimated frequencies have the least expected squared error, as
         positive integers that sum to 2^62; uniform by default. The reports do not depend on it.
+    provenance
+        How the table was computed, as a JSON-compatible dictionary for readers of the spec, such as
+        ``{"from": "binary-optimal", "epsilons": ["1", "2"]}``. Nothing is computed from it, and no audit relies on it.
 
     Notes
     -----
@@ -75,11 +79,20 @@ class TableMechanism(Mechanism):
 
     name = "table"
 
-    def __init__(self, domain: Domain, weights: Any, *, design_prior: Any = None) -> None:
+    def __init__(
+        self,
+        domain: Domain,
+        weights: Any,
+        *,
+        design_prior: Any = None,
+        provenance: Mapping[str, Any] | None = None,
+    ) -> None:
         self.domain = checked_domain("TableMechanism", domain)
         self.weights = _checked_weights(domain, weights)
         self.weights.setflags(write=False)
         self.design_prior = None if design_prior is None else _checked_prior(domain, design_prior)
+        #: How the table was computed, for readers; empty if that is not stated.
+        self.provenance = {} if provenance is None else _checked_provenance(provenance)
         bin_bits = (self.weights.shape[1] - 1).bit_length()
         stay = Field.number(16, 16) if bin_bits <= 16 else Field.number(32, 32)
         self.layout = Layout(32 if bin_bits <= 16 else 64, (Field.number(0, bin_bits), stay))
@@ -91,6 +104,7 @@ class TableMechanism(Mechanism):
         *,
         policy: Policy | None = None,
         design_prior: Any = None,
+        provenance: Mapping[str, Any] | None = None,
         late: Callable[[], bool] = lambda: False,
     ) -> TableMechanism:
         """Build a mechanism from a matrix of probabilities, rounded to integer weights.
@@ -111,6 +125,8 @@ class TableMechanism(Mechanism):
         design_prior
             The distribution of values, with positive probabilities, at which the estimated frequencies have the least
             expected squared error; uniform by default.
+        provenance
+            How the matrix was computed, for readers of the spec.
         late
             A function without arguments that returns whether time is short. If it returns True, the method uses
             m = 20 for all but small tables instead of searching for the largest m.
@@ -132,13 +148,13 @@ class TableMechanism(Mechanism):
         if design_prior is not None:
             distribution = checked_distribution(design_prior, domain, "TableMechanism", "design_prior")
             (design_prior,) = _rounded([_fixed(_over_one_denominator(distribution.tolist())[0])])
+        weights = None
         if isinstance(policy, PairwisePolicy) and _are_doubles(matrix, len(domain)) and late():
             weights = _rounded_quickly(matrix, policy)
-            if weights is not None:
-                return TableMechanism(domain, weights, design_prior=design_prior)
-        fixed = _checked_matrix(domain, matrix)
-        weights = _rounded(fixed) if policy is None else _rounded_within(fixed, policy, late)
-        return TableMechanism(domain, weights, design_prior=design_prior)
+        if weights is None:
+            fixed = _checked_matrix(domain, matrix)
+            weights = _rounded(fixed) if policy is None else _rounded_within(fixed, policy, late)
+        return TableMechanism(domain, weights, design_prior=design_prior, provenance=provenance)
 
     @functools.cached_property
     def alias_table(self) -> AliasTable:
@@ -159,19 +175,7 @@ class TableMechanism(Mechanism):
         return Fraction(int(self.weights[x, report]), TOTAL)
 
     def worst_columns(self, policy: Policy) -> Iterator[tuple[int, list[Fraction]]]:  # noqa: ARG002
-        """Return all reports with their likelihoods, because any of them may be the worst for a policy.
-
-        Parameters
-        ----------
-        policy
-            The policy that the mechanism is audited against; it does not change the result.
-
-        Returns
-        -------
-        Iterator of tuple
-            Pairs (report, likelihoods), where ``likelihoods[x]`` is 2^62 times the probability of the report for the
-            value with index x.
-        """
+        # Any report may be the worst for a policy.
         return ((y, [Fraction(weight) for weight in self.weights[:, y].tolist()]) for y in self.reports())
 
     def guess_probability(self) -> Fraction:
@@ -186,11 +190,11 @@ class TableMechanism(Mechanism):
         table = {"total_bits": TOTAL_BITS, "weights": [[str(w) for w in row] for row in self.weights.tolist()]}
         if self.design_prior is not None:
             table["design_prior"] = [str(weight) for weight in self.design_prior.tolist()]
-        return table
+        return {**table, "provenance": self.provenance} if self.provenance else table
 
     @classmethod
     def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> TableMechanism:
-        keys = set(parameters) - {"design_prior"}
+        keys = set(parameters) - {"design_prior", "provenance"}
         if keys != {"total_bits", "weights"} or parameters["total_bits"] != TOTAL_BITS:
             must = f"have the keys total_bits and weights, with total_bits = {TOTAL_BITS}"
             stated = ", ".join(
@@ -202,31 +206,21 @@ class TableMechanism(Mechanism):
             prior = [int(weight) for weight in parameters["design_prior"]] if "design_prior" in parameters else None
         except (ValueError, OverflowError) as error:
             raise InvalidInput("TableMechanism", "weights", "be integers", Description(error)) from None
-        if prior is None:
-            return cls(domain, weights)
-        return cls(domain, weights, design_prior=prior)
+        return cls(domain, weights, design_prior=prior, provenance=parameters.get("provenance"))
 
 
 def _checked_shape(domain: Domain, rows: list[list[Any]]) -> None:
     """Raise InvalidInput if a matrix does not have one row per value, all of one length."""
     if len(rows) != len(domain):
-        raise InvalidInput(
-            "TableMechanism",
-            "the matrix",
-            f"have {len(domain)} rows, one per value",
-            Description(quantity(len(rows), "row")),
-        )
+        got = Description(quantity(len(rows), "row"))
+        raise InvalidInput("TableMechanism", "the matrix", f"have {len(domain)} rows, one per value", got)
     widths = sorted({len(row) for row in rows})
     if len(widths) != 1 or widths[0] == 0:
         got = Description(f"rows of lengths {widths}")
         raise InvalidInput("TableMechanism", "the rows", "have the same length, at least 1", got)
     if len(rows) * widths[0] > LARGEST_MATRIX:
-        raise InvalidInput(
-            "TableMechanism",
-            "the matrix",
-            f"have at most {LARGEST_MATRIX:,} entries",
-            Description(f"{len(rows) * widths[0]:,} entries"),
-        )
+        got = Description(f"{len(rows) * widths[0]:,} entries")
+        raise InvalidInput("TableMechanism", "the matrix", f"have at most {LARGEST_MATRIX:,} entries", got)
 
 
 def _rows(domain: Domain, table: Any, parameter: str) -> list[list[Any]]:
@@ -297,6 +291,17 @@ def _checked_prior(domain: Domain, prior: Any) -> npt.NDArray[np.int64]:
     checked = np.array(weights, dtype=np.int64)
     checked.setflags(write=False)
     return checked
+
+
+def _checked_provenance(provenance: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy of the provenance, or raise InvalidInput unless it is a JSON-compatible dictionary."""
+    if not isinstance(provenance, dict):
+        raise InvalidInput("TableMechanism", "provenance", "be a dictionary", provenance)
+    try:
+        canonical_hash(provenance)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput("TableMechanism", "provenance", "be JSON-compatible", Description(error)) from None
+    return copy.deepcopy(provenance)
 
 
 def _checked_matrix(domain: Domain, matrix: Any) -> list[list[int]]:

@@ -14,8 +14,7 @@ from sfumato.mechanisms.base import LARGEST_MATRIX
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.policy import EpsilonMatrix, PairwisePolicy
 
-__all__ = ["best_exponential", "exponential", "sharp_exponential", "tight_exponential"]
-
+__all__ = ["best_exponential", "sharp", "tight"]
 
 #: Maximum distance from one of a row's sum at which weights are accepted as a solution.
 _ROW_TOLERANCE = 1e-12
@@ -27,27 +26,25 @@ _LARGE_TABLE = 20_000
 _HALVINGS = 40
 
 
-def exponential(policy: PairwisePolicy) -> TableMechanism:
-    """Return the exponential mechanism, Q(y|x) ∝ e^(-E(x,y)/2) over all values y (McSherry and Talwar 2007).
+def best_exponential(policy: PairwisePolicy) -> TableMechanism:
+    """Return the sharp or the tight table, whichever has less risk at the uniform distribution.
 
-    By the triangle inequality e^(-E(x,y)/2) changes from x to x' by at most a factor e^(E(x,x')/2). The sum of each row
-    does too, so together they change by at most e^E(x,x'). Both directions of a pair share one row sum, so if their
-    levels differ the smaller one is used for both.
+    Tight tables are better at large levels. At small levels they nearly always report an outermost value, which suits
+    estimates of a mean but not the frequency of an inner value.
     """
-    return _table(policy, _normalised(_symmetric(policy), 0.5))
+    matrix = min((table for table in (sharp(policy), tight(policy)) if table is not None), key=_risk)
+    is_large = matrix.size > _LARGE_TABLE
+    return TableMechanism.from_matrix(policy.domain, matrix, policy=policy, late=lambda: is_large)
 
 
-def sharp_exponential(policy: PairwisePolicy) -> TableMechanism:
+def sharp(policy: PairwisePolicy) -> Floats:
     """Return the table Q(y|x) ∝ e^(-β·E(x,y)) with the largest β in [1/2, 1] that the row sums allow.
 
-    The row sums Z usually differ far less than the proof for β = 1/2 allows. The condition is
-    ln Z_x' - ln Z_x ≤ (1-β)·E(x,x') for all pairs. If all Z are equal, as on a circle, β = 1.
+    β = 1/2 is the exponential mechanism (McSherry and Talwar 2007). By the triangle inequality e^(-E(x,y)/2) changes
+    from x to x' by at most a factor e^(E(x,x')/2), and so does the sum of each row. Both directions of a pair share one
+    row sum, so if their levels differ the smaller one is used for both. The row sums Z usually differ far less than
+    that. The condition is ln Z_x' - ln Z_x ≤ (1-β)·E(x,x') for all pairs. If all Z are equal, as on a circle, β = 1.
     """
-    return _table(policy, _sharp(policy))
-
-
-def _sharp(policy: PairwisePolicy) -> Floats:
-    """Return the probabilities of the sharp table."""
     matrix = _symmetric(policy)
     low, high = 0.5, 1.0
     if _fits(matrix, high):
@@ -79,19 +76,13 @@ def _fits(matrix: Floats, fraction: float) -> bool:
     return bool((sums - sums[:, None] <= allowed + _SUM_TOLERANCE).all())
 
 
-def tight_exponential(policy: PairwisePolicy) -> TableMechanism:
-    """Return Q(y|x) = c_y·e^-E(y,x) with weights c ≥ 0 that make every row sum to one, or else ``sharp_exponential``.
+def tight(policy: PairwisePolicy) -> Floats | None:
+    """Return Q(y|x) = c_y·e^-E(y,x) with weights c ≥ 0 that make every row sum to one, or None if there are none.
 
     The ratio of two values in column y is e^(E(y,x')-E(y,x)) ≤ e^E(x,x') for any c, with equality at x = y, so every
     level is used fully. On a line this is the truncated geometric mechanism (Ghosh, Roughgarden and Sundararajan 2009);
     for one level between all values it is randomized response.
     """
-    matrix = _tight(policy)
-    return sharp_exponential(policy) if matrix is None else _table(policy, matrix)
-
-
-def _tight(policy: PairwisePolicy) -> Floats | None:
-    """Return the probabilities of the tight table, or None if no weights c ≥ 0 make every row sum to one."""
     matrix = _epsilon_matrix(policy)
     # Values at level zero from one another are treated as one value; several outputs for them would make c ambiguous.
     same = (matrix.codes == 0) & (matrix.codes.T == 0)
@@ -109,16 +100,6 @@ def _tight(policy: PairwisePolicy) -> Floats | None:
     if not np.allclose(columns.sum(axis=1), 1, rtol=0, atol=_ROW_TOLERANCE):
         return None
     return np.asarray(columns[np.searchsorted(chosen, stands_for)][:, weights > 0])
-
-
-def best_exponential(policy: PairwisePolicy) -> TableMechanism:
-    """Return the sharp or the tight table, whichever has less risk at the uniform distribution.
-
-    Tight tables are better at large levels. At small levels they nearly always report an outermost value, which suits
-    estimates of a mean but not the frequency of an inner value.
-    """
-    tables = [table for table in (_sharp(policy), _tight(policy)) if table is not None]
-    return _table(policy, min(tables, key=_risk))
 
 
 def _risk(matrix: Floats) -> float:
@@ -147,9 +128,3 @@ def _epsilon_matrix(policy: PairwisePolicy) -> EpsilonMatrix:
             hint="Merge values into fewer, coarser ones.",
         )
     return policy.effective_epsilon_matrix()
-
-
-def _table(policy: PairwisePolicy, matrix: Floats) -> TableMechanism:
-    """Return a matrix as a table that obeys the policy."""
-    is_large = matrix.size > _LARGE_TABLE
-    return TableMechanism.from_matrix(policy.domain, matrix, policy=policy, late=lambda: is_large)

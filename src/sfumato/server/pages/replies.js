@@ -307,18 +307,7 @@ function nested({ thresholds, sizes, high }, most, blocks) {
 /** @type {Record<string, (p: any, k: number, sizes?: number[]) => Namer | ReplyReader | null>} */
 const MECHANISMS = {
 	...PARTS,
-	...Object.fromEntries(
-		[
-			"table",
-			"binary-optimal",
-			"prior-binary",
-			"prior-symmetric",
-			"secret-randomized-response",
-			"independent-reporting",
-			"conditional-reporting",
-			"conditional-unary",
-		].map((name) => [name, table]),
-	),
+	table,
 	"high-low-hadamard": highLow("hadamard-response"),
 	"high-low-subset": highLow("subset-selection"),
 	"high-low-cyclic": highLow("cyclic-design"),
