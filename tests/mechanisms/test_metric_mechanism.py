@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 import sfumato as sf
-from sfumato.errors import InvalidInput
 from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.mechanisms.table.metric_exponential import _normalised, _symmetric, best_exponential, sharp, tight
@@ -210,13 +209,3 @@ def test_tables_over_a_map_pass_the_audit(cells: int) -> None:
     assert is_tight(tight, policy, 1e-9 if cells == 8 else 1e-5)
     if cells == 8:  # in finer cells some weight would be negative
         assert (tight.matrix() * far).sum() < 0.8 * (loose.matrix() * far).sum()
-
-
-# -- refusals --------------------------------------------------------------------------------------------------
-
-
-def test_what_has_no_levels_or_too_many_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="be a Uniform, HighLow, Blocks, Pairwise or Metric policy"):
-        exponential(sf.Prior(R(2), ["1/2", "1/2"], 1))  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="at most 3162"):
-        tight_exponential(sf.Uniform(R(4000), 1))

@@ -12,7 +12,7 @@ import sfumato as sf
 from sfumato._core.exact import INFINITE, ZERO, Epsilon
 from sfumato.compiler import bounds, planning as _plan
 from sfumato.compiler.candidates import candidates, safe_epsilon
-from sfumato.errors import InvalidInput, NoMechanism
+from sfumato.errors import NoMechanism
 from sfumato.mechanisms.prior.designs import prior_hadamard, prior_response, prior_subset, prior_table
 from sfumato.mechanisms.secret.randomized_response import known_response
 from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
@@ -153,8 +153,6 @@ def test_many_values_beside_a_secret() -> None:
     for level in (0, "inf"):
         free = sf.Secret(product, "S", level, sf.Known([["1/100"] * 50] * 2))
         assert known_response(free).epsilon == Epsilon(level)
-    with pytest.raises(InvalidInput, match="be a Secret policy with Known or AtLeast distributions"):
-        known_response(sf.Secret(product, "S", 1, sf.Anything()))
 
 
 # -- the closed form -----------------------------------------------------------------------------------------
@@ -235,7 +233,7 @@ def test_short_reports_have_fewer_outputs(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_what_no_table_is_made_for() -> None:
-    with pytest.raises(InvalidInput, match="have a uniform prior"):
+    with pytest.raises(AssertionError):
         prior_table(sf.Prior(R(3), ["1/2", "1/4", "1/4"], 1))
     for epsilon in (0, "1e-30"):
         with pytest.raises(NoMechanism, match="which is too close to 0 for probabilities in steps of 2"):

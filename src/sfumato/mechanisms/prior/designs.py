@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sfumato._core import Epsilon, Floats, exceeds, floor_of_ratio, quantity
-from sfumato.errors import InvalidInput, NoMechanism, Undecided
+from sfumato.errors import NoMechanism, Undecided
 from sfumato.mechanisms.mixture import TwoLevelMechanism
 from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
 from sfumato.mechanisms.systems.singletons import RandomizedResponse
@@ -122,30 +122,9 @@ def _best_size(policy: Prior) -> int:
 
 
 def prior_table(policy: Prior, max_outputs: int | None = None) -> TableMechanism:
-    """Return a table whose risk is close to the lower bound for a uniform prior.
+    """Return a table for a uniform prior whose risk is close to the lower bound: rotations of a few base columns.
 
-    Parameters
-    ----------
-    policy
-        A prior policy whose prior is uniform.
-    max_outputs
-        Maximum number of outputs, or None.
-
-    Returns
-    -------
-    TableMechanism
-        All rotations of a few base columns. In each column, d values have e^ε times the mean, one value a level in
-        between and the others e^-ε times the mean.
-
-    Raises
-    ------
-    InvalidInput
-        If the prior is not uniform.
-    NoMechanism
-        If no such table has few enough outputs, or ε is too close to 0 for three levels.
-
-    Notes
-    -----
+    In each column, d values have e^ε times the mean, one value a level in between and the others e^-ε times the mean.
     The least risk (``bounds.prior_least_risk``) requires columns of these levels whose second moments E[v v'] are the
     same for all pairs of values. All permutations of one column satisfy this, but they are too many. All rotations of
     one base column make the second moments a circulant matrix, whose eigenvalues are the squares of the column's
@@ -154,10 +133,8 @@ def prior_table(policy: Prior, max_outputs: int | None = None) -> TableMechanism
     Privacy does not depend on that search: the likelihoods are integers rounded to the private side, and the policy is
     proved for them.
     """
+    assert policy.is_uniform
     k = len(policy.domain)
-    if not policy.is_uniform:
-        hint = 'For any other prior, pass mechanism="prior-subset" to sfumato.plan or sfumato.design.'
-        raise InvalidInput("prior_table", "policy", "have a uniform prior", policy, hint=hint)
     limit = min(_MOST_WEIGHTS // k, _MOST_WEIGHTS if max_outputs is None else max_outputs)
     best: tuple[float, int, npt.NDArray[np.int64]] | None = None
     for bases in itertools.takewhile(lambda bases: bases * k <= limit, _powers_of_two(_MOST_BASES)):

@@ -80,7 +80,8 @@ def IndependentReporting(policy: Policy, utility: str = "mutual-information") ->
         "other": f"{math.log1p(design.other_gain):.9g}",
         "sizes": [design.secret_size, design.other_size],
     }
-    return reporting_table("independent-reporting", secret, budget, design.matrix(confidence.frequencies.shape))
+    matrix = np.asarray(np.kron(*design.matrices(confidence.frequencies.shape)), dtype=np.float64)
+    return reporting_table("independent-reporting", secret, budget, matrix)
 
 
 class _Design(NamedTuple):
@@ -91,21 +92,16 @@ class _Design(NamedTuple):
     other_gain: float
     other_size: int
 
-    def matrix(self, shape: tuple[int, ...]) -> Floats:
-        """Return the matrix of both responses, with rows ordered by (secret, other)."""
-        of_secret, other = self._parts(shape)
-        return np.asarray(np.kron(of_secret, other), dtype=np.float64)
-
-    def _parts(self, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
+    def matrices(self, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
         """Return the matrices of the two responses."""
         of_secret = set_response(shape[0], self.secret_size, self.secret_gain)
         return of_secret, set_response(shape[1], self.other_size, self.other_gain)
 
     def utility_of(self, frequencies: Floats, utility: str) -> float:
         """Return the utility of the design at the observed frequencies."""
+        of_secret, other = self.matrices(frequencies.shape)
         if utility == "estimation":
-            return -risk_of(*self._parts(frequencies.shape))
-        of_secret, other = self._parts(frequencies.shape)
+            return -risk_of(of_secret, other)
         # I = I(R¹(S);S) + I(R²(U);U|R¹(S)) (Theorem 16).
         after = of_secret.T @ frequencies  # joint of R¹(S) and U
         law = after.sum(axis=1)
@@ -135,7 +131,6 @@ def _best(confidence: ChiSquare, epsilon: float, utility: str) -> _Design:
         return designs[position].utility_of(frequencies, utility)
 
     (at,) = zoom(utility_of, (0.0, 1.0))
-    utility_of(at)
     return designs[at]
 
 

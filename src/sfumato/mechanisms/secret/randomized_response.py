@@ -8,7 +8,7 @@ import numpy as np
 
 from sfumato._core import ZERO, Epsilon, EpsilonLike, digits_of, floor_of_log
 from sfumato.domain import Domain, checked_domain
-from sfumato.errors import InvalidInput, Undecided
+from sfumato.errors import Undecided
 from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.policy import Anything, AtLeast, Known, Secret
@@ -69,8 +69,7 @@ def SecretRandomizedResponse(domain: Domain, secret: str, epsilon: EpsilonLike) 
         matrix = np.eye(size)
     else:
         secret_of = np.empty(size, dtype=np.int64)
-        for number, cells in enumerate(policy.cells):
-            secret_of[cells] = number
+        secret_of[policy.cells] = np.arange(len(policy.cells))[:, None]
         ratio = min(level, _HIGHEST_EPSILON).exp()
         total = ratio + (others - 1) / ratio + size - others
         matrix = np.where(secret_of[:, None] == secret_of, 1 / ratio / total, 1 / total)
@@ -82,33 +81,11 @@ def SecretRandomizedResponse(domain: Domain, secret: str, epsilon: EpsilonLike) 
 def known_response(policy: Secret) -> RandomizedResponse:
     """Return randomized response of the whole value, at the greatest ε at which it hides the secret.
 
-    Parameters
-    ----------
-    policy
-        A secret policy under ``Known`` or ``AtLeast``.
-
-    Returns
-    -------
-    RandomizedResponse
-        The mechanism; its ε is at least that of the policy.
-
-    Raises
-    ------
-    InvalidInput
-        If the policy's distributions are of another kind.
-    Undecided
-        If the exact test does not prove that the mechanism obeys the policy.
-
-    Notes
-    -----
     The column of (s, u) is r at that value and 1 elsewhere, so it is 1 + (r-1)·P(u|s) times likelier for s than for
     another secret. The policy requires 1 + (r-1)·P(u|s) ≤ e^ε for the greatest P(u|s) of all laws. So r = e^ε only if U
     is determined by S.
     """
-    if not isinstance(policy.distributions, (Known, AtLeast)):
-        hint = "For any other set of distributions, use SecretRandomizedResponse."
-        must = "be a Secret policy with Known or AtLeast distributions"
-        raise InvalidInput("known_response", "policy", must, policy, hint=hint)
+    assert isinstance(policy.distributions, (Known, AtLeast))
     epsilon = policy.epsilon
     if epsilon.is_infinite or epsilon == ZERO:
         return RandomizedResponse(policy.domain, epsilon)

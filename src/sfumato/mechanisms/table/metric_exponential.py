@@ -9,8 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato._core import Floats
-from sfumato.errors import Description, InvalidInput
-from sfumato.mechanisms.base import LARGEST_MATRIX
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.policy import EpsilonMatrix, PairwisePolicy
 
@@ -57,7 +55,7 @@ def sharp(policy: PairwisePolicy) -> Floats:
 
 def _symmetric(policy: PairwisePolicy) -> Floats:
     """Return the levels as a symmetric matrix, with the smaller level of both directions."""
-    matrix = _epsilon_matrix(policy)
+    matrix = policy.effective_epsilon_matrix()
     if not np.array_equal(matrix.codes, matrix.codes.T):
         matrix = EpsilonMatrix(np.minimum(matrix.codes, matrix.codes.T), matrix.unit, matrix.table).closed()
     return matrix.floats
@@ -83,7 +81,7 @@ def tight(policy: PairwisePolicy) -> Floats | None:
     level is used fully. On a line this is the truncated geometric mechanism (Ghosh, Roughgarden and Sundararajan 2009);
     for one level between all values it is randomized response.
     """
-    matrix = _epsilon_matrix(policy)
+    matrix = policy.effective_epsilon_matrix()
     # Values at level zero from one another are treated as one value; several outputs for them would make c ambiguous.
     same = (matrix.codes == 0) & (matrix.codes.T == 0)
     stands_for = same.argmax(axis=1)
@@ -110,21 +108,3 @@ def _risk(matrix: Floats) -> float:
         return float(np.trace(np.linalg.inv(information))) - 1 / len(matrix)
     except np.linalg.LinAlgError:
         return np.inf
-
-
-def _epsilon_matrix(policy: PairwisePolicy) -> EpsilonMatrix:
-    """Return the effective levels of a policy on pairs, or raise InvalidInput."""
-    if not isinstance(policy, PairwisePolicy):
-        raise InvalidInput(
-            "the exponential mechanism", "policy", "be a Uniform, HighLow, Blocks, Pairwise or Metric policy", policy
-        )
-    if len(policy.domain) ** 2 > LARGEST_MATRIX:
-        most = int(LARGEST_MATRIX**0.5)
-        raise InvalidInput(
-            "the exponential mechanism",
-            "policy",
-            f"be over at most {most} values",
-            Description(f"{len(policy.domain)} values"),
-            hint="Merge values into fewer, coarser ones.",
-        )
-    return policy.effective_epsilon_matrix()

@@ -11,7 +11,6 @@ import math
 import numpy as np
 
 from sfumato._core import Floats
-from sfumato.errors import NoMechanism
 from sfumato.mechanisms.split_mix import ranks, split_mix_keys
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.policy import INFINITE_CODE, PairwisePolicy
@@ -84,8 +83,6 @@ def _best_share(levels: Floats) -> tuple[float, float]:
     """
     is_finite = np.isfinite(levels)
     odds = np.expm1(np.minimum(levels[is_finite], 700.0))
-    if not odds.min() > 0:
-        raise NoMechanism("a level of 0 permits no report about a value")
     shares = odds.min() * np.linspace(0, 1, _SHARES + 2)[1:-1]
     fractions = shares[:, None] / odds
     forced = shares / (1 + shares)
