@@ -16,7 +16,7 @@ import sfumato as sf
 from sfumato._core.exact import Epsilon
 from sfumato.auditing.interpreter import branches
 from sfumato.auditing.prior_sets import PriorMixtures
-from sfumato.device.local_priors import DECLARATIONS, LAYOUT, LocalTotal, _least_rounded_up, user_thresholds
+from sfumato.device.local_priors import DECLARATIONS, LAYOUT, LocalTotal, _least_rounded_up
 from sfumato.errors import InvalidInput
 from sfumato.estimation import information_privacy
 from sfumato.mechanisms.base import Mechanism
@@ -43,6 +43,38 @@ def extreme_priors(epsilon: str) -> npt.NDArray[np.float64]:
     ends = [0, 1, 2.0**-62, 2.0**-61, 1 - 2.0**-53, 1e-18, 1e-9, 0.25, 1 / 3, 0.5, 0.75]
     many = generator.random(40)
     return np.concatenate([ends, borders, near, many, many**8, 1 - many**8])
+
+
+def user_thresholds(prior: int, least: int) -> tuple[int, int]:
+    """Return the number of reports in 2^62 that name the first value, for each value that the user may have.
+
+    ``prior`` is 2^62·Pr(X=1), and ``least`` is e^-ε·2^62 rounded up. This is the arithmetic of the compiled code.
+    """
+    first, second = _edge(TOTAL - prior, least), _edge(prior, least)
+    left, right = TOTAL - first, TOTAL - second
+    whole = left + right - left * right // TOTAL
+    if whole == 0:
+        return TOTAL // 2, TOTAL // 2
+    second = right * TOTAL // whole
+    return second, _up(first * second, TOTAL)
+
+
+def _edge(prior: int, least: int) -> int:
+    """Return an upper bound on 2^62 times the smallest likelihood of the other value, if that of this value is one."""
+    other = TOTAL - prior
+    edge = 0
+    # The greater of the two bounds applies, and only if its divisor is at least a half.
+    if other >= TOTAL // 2 - 2 and least > prior:
+        edge = _up((least - prior) * TOTAL, other)
+    below = TOTAL - _up(other * least, TOTAL)
+    if below >= TOTAL // 2 - 2:
+        edge = max(edge, _up(_up(prior * least, TOTAL) * TOTAL, below))
+    return min(edge, int(TOTAL))
+
+
+def _up(numerator: int, denominator: int) -> int:
+    """Divide and round up."""
+    return -(-numerator // denominator)
 
 
 # -- the parameters ------------------------------------------------------------------------------------------

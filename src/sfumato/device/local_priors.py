@@ -1,7 +1,7 @@
 """One prior per user over a binary value: one report each, and the best estimate of the number of ones.
 
 Each user's report is drawn as by ``PriorBinary`` under the prior of that user. The parameters of all users are integers
-that compiled code computes at once; ``user_thresholds`` defines them for one user. By Proposition 2 of Jiang, Li and
+that compiled code computes at once; ``docs/proofs/local-priors.md`` defines them. By Proposition 2 of Jiang, Li and
 Tandon, the errors of independent users add. The best mechanism for each user is therefore the best for all.
 
 **A prior is visible.** It fixes the probabilities of a report, so the reader of the report knows it. A prior must
@@ -30,7 +30,7 @@ from sfumato.mechanisms import TOTAL, TOTAL_BITS, Draws, Field, Layout, reports_
 from sfumato.policy import Prior
 from sfumato.randomness import MAIN, SecureStream, Stream, keystream
 
-__all__ = ["DECLARATIONS", "LAYOUT", "EventEstimate", "LocalPriors", "LocalTotal", "user_thresholds"]
+__all__ = ["DECLARATIONS", "LAYOUT", "EventEstimate", "LocalPriors", "LocalTotal"]
 
 #: Accepted origins of a prior, each with the statement that the caller makes by declaring it.
 DECLARATIONS = {
@@ -44,39 +44,6 @@ _BELOW_ONE_UNIT = Epsilon(44)
 
 #: One decision per user (docs/words-to-decisions.md): whether to report the first value, bernoulli(·, 2^62).
 LAYOUT = Layout(64, (Field.number(2, TOTAL_BITS),))
-
-
-def user_thresholds(prior: int, least: int) -> tuple[int, int]:
-    """Return the number of reports in 2^62 that name the first value, for each value that the user may have.
-
-    ``prior`` is 2^62·Pr(X=1), and ``least`` is e^-ε·2^62 rounded up. Every rounding is towards more privacy; see
-    ``docs/proofs/local-priors.md``.
-    """
-    first, second = _edge(TOTAL - prior, least), _edge(prior, least)
-    left, right = TOTAL - first, TOTAL - second
-    whole = left + right - left * right // TOTAL
-    if whole == 0:
-        return TOTAL // 2, TOTAL // 2
-    second = right * TOTAL // whole
-    return second, _up(first * second, TOTAL)
-
-
-def _edge(prior: int, least: int) -> int:
-    """Return an upper bound on 2^62 times the smallest likelihood of the other value, if that of this value is one."""
-    other = TOTAL - prior
-    edge = 0
-    # The greater of the two bounds applies, and only if its divisor is at least a half.
-    if other >= TOTAL // 2 - 2 and least > prior:
-        edge = _up((least - prior) * TOTAL, other)
-    below = TOTAL - _up(other * least, TOTAL)
-    if below >= TOTAL // 2 - 2:
-        edge = max(edge, _up(_up(prior * least, TOTAL) * TOTAL, below))
-    return min(edge, int(TOTAL))
-
-
-def _up(numerator: int, denominator: int) -> int:
-    """Divide and round up."""
-    return -(-numerator // denominator)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

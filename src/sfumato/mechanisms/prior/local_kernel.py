@@ -1,7 +1,6 @@
 """Thresholds of many users, each with a separate prior: exact integers of 62 bits, with products of 124 bits.
 
-The arithmetic is that of ``sfumato.device.local_priors.user_thresholds``; ``docs/proofs/local-priors.md`` has the
-proof.
+Every rounding is towards more privacy; ``docs/proofs/local-priors.md`` has the proof.
 """
 
 from __future__ import annotations
@@ -59,6 +58,7 @@ def _edge(prior: Word, least: Word) -> Word:
     """Return the edge of the cone for the value with this prior, rounded up."""
     other = _WHOLE - prior
     edge = ZERO
+    # The greater of the two bounds applies, and only if its divisor is at least a half.
     if other >= _HALF - _TWO and least > prior:
         edge = _ratio(least - prior, other, True)
     below = _WHOLE - _scaled_product(other, least, True)
