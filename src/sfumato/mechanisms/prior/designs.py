@@ -8,10 +8,10 @@ So it obeys the prior policy, but not classical LDP at the policy's ε. ``docs/p
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -33,8 +33,8 @@ Built = TypeVar("Built", bound=TwoLevelMechanism)
 
 #: Maximum number of weights of a table; its spec lists each of them.
 _MOST_WEIGHTS = 2**18
-#: Maximum number of base columns, each of which is rotated through all values; a power of two, so that it divides 2^62.
-_MOST_BASES = 16
+#: Numbers of base columns, each of which is rotated through all values; powers of two, so that they divide 2^62.
+_BASES = (1, 2, 4, 8, 16)
 #: Factor of the lower bound on the risk at which the search for base columns stops.
 _NEAR_ENOUGH = 1.002
 #: Maximum number of sweeps over all places of all base columns; a few are enough.
@@ -48,7 +48,7 @@ _LEAST_GAIN = 1e-9
 
 def prior_response(policy: Prior) -> RandomizedResponse:
     """Return randomized response at the greatest ε at which it obeys the policy."""
-    return _at_greatest_epsilon(policy, lambda epsilon: RandomizedResponse(policy.domain, epsilon))
+    return _at_greatest_epsilon(policy, partial(RandomizedResponse, policy.domain))
 
 
 def prior_subset(policy: Prior) -> SubsetSelection:
@@ -72,14 +72,9 @@ def prior_hadamard(policy: Prior) -> HadamardResponse:
     )
     options = []
     while size <= largest:
-        options.append(_at_greatest_epsilon(policy, _hadamard_of(policy, size)))
+        options.append(_at_greatest_epsilon(policy, partial(HadamardResponse, domain, block_size=size)))
         size *= 2
     return min(options, key=lambda mechanism: mechanism.risk(1))
-
-
-def _hadamard_of(policy: Prior, block_size: int) -> Callable[[Epsilon], HadamardResponse]:
-    """Return a function that builds Hadamard response with a block size at a given ε."""
-    return lambda epsilon: HadamardResponse(policy.domain, epsilon, block_size=block_size)
 
 
 def _at_greatest_epsilon(policy: Prior, build: Callable[[Epsilon], Built]) -> Built:
@@ -136,14 +131,14 @@ def prior_table(policy: Prior, max_outputs: int | None = None) -> TableMechanism
     assert policy.is_uniform
     k = len(policy.domain)
     limit = min(_MOST_WEIGHTS // k, _MOST_WEIGHTS if max_outputs is None else max_outputs)
-    best: tuple[float, int, npt.NDArray[np.int64]] | None = None
-    for bases in itertools.takewhile(lambda bases: bases * k <= limit, _powers_of_two(_MOST_BASES)):
+    best: tuple[float, npt.NDArray[np.int64]] | None = None
+    for bases in (bases for bases in _BASES if bases * k <= limit):
         high, count, between, low = _likelihoods(policy, bases)
         likelihoods = [high] * count + [between] + [low] * (k - count - 1)
         mean = TOTAL / (bases * k)
         ratio, places = _flattest(np.array(likelihoods) / mean, bases)
         if best is None or ratio < best[0]:
-            best = ratio, bases, np.array(likelihoods, dtype=np.int64)[places]
+            best = ratio, np.array(likelihoods, dtype=np.int64)[places]
         if ratio <= _NEAR_ENOUGH:
             break
     if best is None:
@@ -151,7 +146,7 @@ def prior_table(policy: Prior, max_outputs: int | None = None) -> TableMechanism
             f"the mechanism prior-table over {k} values has more than the limit of {quantity(limit, 'output')}. "
             'Increase max_bits, or pass mechanism="prior-subset" to sfumato.plan or sfumato.design.'
         )
-    columns = best[2]
+    columns = best[1]
     if not policy.allows(columns[0].tolist()):
         raise NoMechanism(
             f"the mechanism prior-table cannot be built at epsilon {policy.epsilon}: with probabilities in steps of "
@@ -161,11 +156,6 @@ def prior_table(policy: Prior, max_outputs: int | None = None) -> TableMechanism
     # Row x holds base[(x - shift) mod k] for every shift, so it has the sum of all bases, 2^62.
     shifts = (np.arange(k)[:, None] - np.arange(k)) % k
     return TableMechanism(policy.domain, np.hstack([column[shifts] for column in columns]))
-
-
-def _powers_of_two(most: int) -> Iterator[int]:
-    """Yield the powers of two up to a limit."""
-    return itertools.takewhile(lambda power: power <= most, (1 << bits for bits in itertools.count()))
 
 
 def _likelihoods(policy: Prior, bases: int) -> tuple[int, int, int, int]:
