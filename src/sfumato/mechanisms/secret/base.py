@@ -31,6 +31,7 @@ __all__ = [
     "risk_of",
     "set_response",
     "set_sizes",
+    "utility_at",
     "zoom",
 ]
 
@@ -126,6 +127,11 @@ def risk_of(*factors: Floats) -> float:
             return math.inf
         size *= len(matrix)
     return moment - 1 / size
+
+
+def utility_at(confidence: ChiSquare, utility: str, matrix: Floats) -> float:
+    """Return the utility of a matrix whose rows are ordered by (secret, other), at the observed frequencies."""
+    return -risk_of(matrix) if utility == "estimation" else information(confidence.frequencies.ravel(), matrix)
 
 
 def zoom(utility_of: Callable[..., float], *ranges: tuple[float, float]) -> Sequence[float]:

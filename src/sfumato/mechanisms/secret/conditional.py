@@ -18,9 +18,9 @@ from sfumato.mechanisms.secret.base import (
     memberships,
     offered_sizes,
     reporting_table,
-    risk_of,
     set_response,
     set_sizes,
+    utility_at,
     zoom,
 )
 from sfumato.mechanisms.table.mechanism import TableMechanism
@@ -83,29 +83,19 @@ def ConditionalReporting(policy: Policy, utility: str = "mutual-information") ->
     True
     """
     secret, confidence, epsilon = checked_policy("ConditionalReporting", policy, utility)
-    frequencies, laws = confidence.frequencies, confidence.conditional_estimate()
-    size = len(frequencies)
+    laws = confidence.conditional_estimate()
+    size = len(laws)
 
     def design(first: float) -> tuple[Floats, list[_Inner]]:
         # S̃ = s is e^first times likelier for s, so P(y|s)/P̂(y|s) may be at most e^(ε-first). The inverse ratio is
         # multiplied by e^-first, so it may be at most e^(ε+first).
         inner = _inner(confidence, epsilon - first, epsilon + first)
-        return set_response(size, 1, math.expm1(first)), inner
+        return _conditional_matrix(set_response(size, 1, math.expm1(first)), inner, laws), inner
 
-    def utility_of(first: float) -> float:
-        outer, inner = design(first)
-        if utility == "estimation":
-            return -risk_of(_conditional_matrix(outer, inner, laws))
-        # I = I(S̃;S) + Pr(S̃ = S)·I(Rˢ(U);U|S) at P̂ (Theorem 18).
-        match_probability = outer[0, 0] if outer.shape[1] > 1 else 1 / size
-        return information(frequencies.sum(axis=1), outer) + match_probability * _conditional_information(
-            frequencies, laws, inner
-        )
-
-    (first,) = zoom(utility_of, (0.0, epsilon))
-    outer, inner = design(first)
+    (first,) = zoom(lambda first: utility_at(confidence, utility, design(first)[0]), (0.0, epsilon))
+    matrix, inner = design(first)
     budget = {"secret": f"{first:.9g}", **_described(inner)}
-    return reporting_table("conditional-reporting", secret, budget, _conditional_matrix(outer, inner, laws))
+    return reporting_table("conditional-reporting", secret, budget, matrix)
 
 
 def ConditionalUnary(policy: Policy, utility: str = "mutual-information") -> TableMechanism:  # noqa: N802
@@ -159,8 +149,8 @@ def ConditionalUnary(policy: Policy, utility: str = "mutual-information") -> Tab
     True
     """
     secret, confidence, epsilon = checked_policy("ConditionalUnary", policy, utility)
-    frequencies, laws = confidence.frequencies, confidence.conditional_estimate()
-    size, others = frequencies.shape
+    laws = confidence.conditional_estimate()
+    size, others = laws.shape
     if is_too_large(size, others):
         raise LimitExceeded(
             f"ConditionalUnary over {quantity(size, 'secret')} and {quantity(others, 'public value')} has "
@@ -188,22 +178,14 @@ def ConditionalUnary(policy: Policy, utility: str = "mutual-information") -> Tab
             middle = (low + high) / 2
         return best
 
-    def design(first: float, kappa: float) -> tuple[float, list[_Inner]]:
-        return kappa / (kappa + (1 - kappa) * math.exp(first)), inner_at(first)
+    def design(first: float, kappa: float) -> tuple[Floats, float, list[_Inner]]:
+        other, inner = kappa / (kappa + (1 - kappa) * math.exp(first)), inner_at(first)
+        return _unary_matrix(kappa, other, inner, laws), other, inner
 
-    def utility_of(first: float, kappa: float) -> float:
-        other, inner = design(first, kappa)
-        if utility == "estimation":
-            return -risk_of(_unary_matrix(kappa, other, inner, laws))
-        # I = I(set;S) + κ·I(Rˢ(U);U|S) at P̂ (Theorem 20).
-        sets = _unary_matrix(kappa, other, [_Inner(0, 1)] * size, np.ones((size, 1)))
-        of_sets = information(frequencies.sum(axis=1), sets)
-        return of_sets + kappa * _conditional_information(frequencies, laws, inner)
-
-    first, kappa = zoom(utility_of, (0.0, epsilon), (0.5, 1.0))
-    other, inner = design(first, kappa)
+    first, kappa = zoom(lambda *at: utility_at(confidence, utility, design(*at)[0]), (0.0, epsilon), (0.5, 1.0))
+    matrix, other, inner = design(first, kappa)
     budget = {"own": f"{kappa:.9g}", "others": f"{other:.9g}", **_described(inner)}
-    return reporting_table("conditional-unary", secret, budget, _unary_matrix(kappa, other, inner, laws))
+    return reporting_table("conditional-unary", secret, budget, matrix)
 
 
 def is_too_large(secrets: int, others: int) -> bool:
@@ -265,15 +247,6 @@ def _joint_epsilon(confidence: ChiSquare, inner: list[_Inner]) -> float:
         frequencies.append(np.stack([cells[s][mine], cells[other][theirs]], axis=1))
     slack = float(confidence.root_radius - 1)
     return math.log(widest(np.concatenate(likelihoods), np.concatenate(frequencies), slack).ratio.max())
-
-
-def _conditional_information(frequencies: Floats, laws: Floats, inner: list[_Inner]) -> float:
-    """Return I(Rˢ(U);U|S) at P̂."""
-    values = frequencies.shape[1]
-    return sum(
-        float(frequency) * information(law, set_response(values, each.size, each.gain))
-        for frequency, law, each in zip(frequencies.sum(axis=1), laws, inner, strict=True)
-    )
 
 
 def _described(inner: list[_Inner]) -> dict[str, list[object]]:
