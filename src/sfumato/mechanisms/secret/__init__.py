@@ -14,13 +14,7 @@ from sfumato.mechanisms.secret.independent import IndependentReporting
 from sfumato.mechanisms.secret.randomized_response import SecretRandomizedResponse, known_response
 from sfumato.policy import AtLeast, ChiSquare, Known, Secret
 
-__all__ = [
-    "ConditionalReporting",
-    "ConditionalUnary",
-    "IndependentReporting",
-    "SecretRandomizedResponse",
-    "secret_candidates",
-]
+__all__ = ["secret_candidates"]
 
 #: Processor time in seconds, per pair of values, to build the exact table for any distribution of a secret.
 _SECRET_SECONDS = 8e-6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from typing import NamedTuple
@@ -112,26 +113,20 @@ class _Design(NamedTuple):
 def _best(confidence: ChiSquare, epsilon: float, utility: str) -> _Design:
     """Return the design of greatest utility."""
     frequencies = confidence.frequencies
-    designs: dict[float, _Design] = {}
+    secrets, others = frequencies.shape
 
-    def utility_of(position: float) -> float:
+    @functools.cache
+    def best_at(position: float) -> tuple[float, _Design]:
         # position/(1 - position) is the epsilon of R², from zero (position = 0) to infinity (position = 1).
         gain = math.expm1(position / (1 - position)) if position < _ALL else math.inf
-        options = []
-        for size in set_sizes(frequencies.shape[1], gain):
-            left = epsilon - _leakage_of_secret(confidence, size, gain)
-            if left >= 0:
-                secret_gain = math.expm1(left)
-                options += [
-                    _Design(secret_gain, mine, gain, size) for mine in set_sizes(frequencies.shape[0], secret_gain)
-                ]
-        if not options:
-            return -math.inf
-        designs[position] = max(options, key=lambda design: design.utility_of(frequencies, utility))
-        return designs[position].utility_of(frequencies, utility)
+        left = {size: epsilon - _leakage_of_secret(confidence, size, gain) for size in set_sizes(others, gain)}
+        gains = [(size, math.expm1(rest)) for size, rest in left.items() if rest >= 0]
+        designs = [_Design(mine, own, gain, size) for size, mine in gains for own in set_sizes(secrets, mine)]
+        rated = [(design.utility_of(frequencies, utility), design) for design in designs]
+        return max(rated, key=lambda pair: pair[0], default=(-math.inf, _Design(0.0, 1, 0.0, 1)))
 
-    (at,) = zoom(utility_of, (0.0, 1.0))
-    return designs[at]
+    (at,) = zoom(lambda position: best_at(position)[0], (0.0, 1.0))
+    return best_at(at)[1]
 
 
 def _leakage_of_secret(confidence: ChiSquare, size: int, gain: float) -> float:
