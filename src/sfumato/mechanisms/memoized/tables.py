@@ -11,6 +11,7 @@ any channel from its answers to reports; the compiler searches for both.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 
 import numpy as np
@@ -21,7 +22,7 @@ from sfumato.domain import Domain
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.memoized.forms import KEEP_BITS
 from sfumato.mechanisms.table.alias import TOTAL_BITS
-from sfumato.mechanisms.table.mechanism import TableMechanism
+from sfumato.mechanisms.table.mechanism import TableMechanism, rounded_doubles
 from sfumato.policy import Policy
 
 __all__ = ["memoized_tables", "response_tables"]
@@ -58,13 +59,13 @@ def memoized_tables(
 
         def permanent_at(c: float, bits: int = bits) -> Weights | None:
             table = np.maximum(matrix - c * blank, 0.0) / (1 - c)
-            weights = _rounded(table + (matrix.mean(axis=0) - table) * 2.0**-bits)
+            weights = rounded_doubles(table + (matrix.mean(axis=0) - table) * 2.0**-bits, _COARSE)
             return weights if lifetime.allows_all((weights << KEEP_BITS).T.tolist()) else None
 
         permanent = _largest(permanent_at, float(common.sum()))
         if permanent is None:
             continue
-        row = _rounded(blank[None])[0]
+        row = rounded_doubles(blank[None], _COARSE)[0]
 
         def single_at(numerator: int, permanent: Weights = permanent, row: Weights = row) -> Weights | None:
             weights = numerator * permanent + ((1 << KEEP_BITS) - numerator) * row
@@ -92,12 +93,12 @@ def response_tables(
         return None
     typical = permanent.mean(axis=0)
     for bits in _SHARES:
-        answers_table = _rounded(permanent + (typical - permanent) * 2.0**-bits, _HALF)
+        answers_table = rounded_doubles(permanent + (typical - permanent) * 2.0**-bits, _HALF)
         if not lifetime.allows_all((answers_table << _HALF_BITS).T.tolist()):
             continue
         for other_bits in range(_SHARES[0], _SHARES[-1] - 1, -1):
             row = typical @ response
-            channel = _rounded(response + (row - response) * 2.0**-other_bits, _HALF)
+            channel = rounded_doubles(response + (row - response) * 2.0**-other_bits, _HALF)
             law = answers_table @ channel
             if policy.allows_all(law.T.tolist()):
                 return (
@@ -123,14 +124,6 @@ def _without_rare_outputs(matrix: Floats, least: float = _RARE) -> Floats:
     return np.asarray(merged[:, ~rare])
 
 
-def _rounded(table: Floats, total: int = _COARSE) -> Weights:
-    """Round rows to integers with a given sum; positive entries stay positive, and the largest takes the rest."""
-    table = table / table.sum(axis=1, keepdims=True)
-    weights = np.where(table > 0, np.maximum(np.floor(table * total), 1.0), 0.0).astype(np.int64)
-    weights[np.arange(len(weights)), weights.argmax(axis=1)] += total - weights.sum(axis=1)
-    return weights
-
-
 def _largest(weights_at: Callable[[float], Weights | None], limit: float) -> Weights | None:
     """Return the weights at the largest c below the limit for which there are any, or None if there are none at 0."""
     best = weights_at(0.0)
@@ -149,15 +142,6 @@ def _largest(weights_at: Callable[[float], Weights | None], limit: float) -> Wei
 
 def _largest_numerator(weights_at: Callable[[int], Weights | None]) -> Weights | None:
     """Return the weights at the largest numerator of ρ for which there are any."""
-    low, high, best = 0, 1 << KEEP_BITS, weights_at(1 << KEEP_BITS)
-    if best is not None:
-        return best
-    best = weights_at(0)
-    while high - low > 1:
-        middle = (low + high) // 2
-        weights = weights_at(middle)
-        if weights is None:
-            high = middle
-        else:
-            best, low = weights, middle
-    return best
+    # Columns that obey a policy form a cone, so all smaller numerators have weights, too.
+    count = bisect_left(range((1 << KEEP_BITS) + 1), True, key=lambda numerator: weights_at(numerator) is None)
+    return weights_at(count - 1) if count else None

@@ -21,7 +21,7 @@ from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.table.alias import TOTAL, TOTAL_BITS, AliasTable
 from sfumato.policy import PairwisePolicy, Policy
 
-__all__ = ["TableMechanism"]
+__all__ = ["TableMechanism", "rounded_doubles"]
 
 #: Maximum distance from one of the sum of a row of doubles.
 _ROW_TOLERANCE = 1e-9
@@ -271,12 +271,16 @@ def _rounded_quickly(matrix: npt.NDArray[np.float64], policy: PairwisePolicy) ->
     Doubles have 53 bits, so the largest entry of a row takes what is missing to 2^62. The exact comparison with the
     policy decides whether that is good enough.
     """
-    mixed = matrix + (matrix.mean(axis=0) - matrix) * 2.0**-_SAFE_MIX_BITS
-    mixed /= mixed.sum(axis=1, keepdims=True)
-    weights = np.where(mixed > 0, np.maximum(np.floor(mixed * TOTAL), 1.0), 0.0).astype(np.int64)
-    rows = np.arange(len(weights))
-    weights[rows, weights.argmax(axis=1)] += TOTAL - weights.sum(axis=1)
+    weights = rounded_doubles(matrix + (matrix.mean(axis=0) - matrix) * 2.0**-_SAFE_MIX_BITS)
     return weights if policy.without_sums().allows_all(weights.T) else None
+
+
+def rounded_doubles(matrix: npt.NDArray[np.float64], total: int = TOTAL) -> npt.NDArray[np.int64]:
+    """Round rows to integers with a given sum; positive entries stay positive, and the largest takes the rest."""
+    matrix = matrix / matrix.sum(axis=1, keepdims=True)
+    weights = np.where(matrix > 0, np.maximum(np.floor(matrix * total), 1.0), 0.0).astype(np.int64)
+    weights[np.arange(len(weights)), weights.argmax(axis=1)] += total - weights.sum(axis=1)
+    return weights
 
 
 def _checked_prior(domain: Domain, prior: Any) -> npt.NDArray[np.int64]:
