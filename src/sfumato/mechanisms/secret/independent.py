@@ -121,9 +121,9 @@ def _best(confidence: ChiSquare, epsilon: float, utility: str) -> _Design:
         gain = math.expm1(position / (1 - position)) if position < _ALL else math.inf
         left = {size: epsilon - _leakage_of_secret(confidence, size, gain) for size in set_sizes(others, gain)}
         gains = [(size, math.expm1(rest)) for size, rest in left.items() if rest >= 0]
-        designs = [_Design(mine, own, gain, size) for size, mine in gains for own in set_sizes(secrets, mine)]
-        rated = [(design.utility_of(frequencies, utility), design) for design in designs]
-        return max(rated, key=lambda pair: pair[0], default=(-math.inf, _Design(0.0, 1, 0.0, 1)))
+        designs = [_Design(mine, first, gain, size) for size, mine in gains for first in set_sizes(secrets, mine)]
+        options = [(design.utility_of(frequencies, utility), design) for design in designs]
+        return max(options, key=lambda option: option[0], default=(-math.inf, _Design(0.0, 1, 0.0, 1)))
 
     (at,) = zoom(lambda position: best_at(position)[0], (0.0, 1.0))
     return best_at(at)[1]
