@@ -6,7 +6,7 @@ from sfumato.mechanisms.kernels.compile import Word, Words, device
 from sfumato.mechanisms.kernels.decisions import INDEX_BITS, ONE, ONES, WORD_BITS, ZERO, below, popcount, read
 from sfumato.mechanisms.kernels.select import nth_set_bit
 
-__all__ = ["fill", "has", "lanes_between", "resize", "swap_in", "swap_out"]
+__all__ = ["fill", "has", "lanes_between", "resize", "swap_in"]
 
 
 @device
@@ -52,15 +52,6 @@ def swap_in(bits: Words, start: Word, stop: Word, lane: Word, size: Word, auxili
     if not has(bits, lane):
         position = _toggle_one(bits, start, stop, ZERO, size, auxiliary, position)
         bits[lane // WORD_BITS] |= ONE << lane % WORD_BITS
-    return position
-
-
-@device
-def swap_out(bits: Words, start: Word, stop: Word, lane: Word, size: Word, auxiliary: Words, position: Word) -> Word:
-    """Swap the bit ``lane``, if it is a member, for a uniform absent bit; return the new auxiliary position."""
-    if has(bits, lane):
-        position = _toggle_one(bits, start, stop, ONES, stop - start - size, auxiliary, position)
-        bits[lane // WORD_BITS] ^= ONE << lane % WORD_BITS
     return position
 
 
