@@ -153,7 +153,7 @@ def test_the_best_mechanism_of_a_policy_has_its_levels() -> None:
         (lambda: BinaryOptimal(COIN, 1, "much"), "epsilon_second must be"),
         (
             lambda: binary_for_policy(sf.Uniform(sf.Domain.range(3), 1)),
-            "be over exactly two values; got 3 values",
+            "binary_for_policy: domain must have exactly two values; got 3 values",
         ),
         (
             lambda: binary_for_policy(sf.Secret(sf.Domain.product(S=[0, 1], U=[0]), "S", 1, sf.Anything())),

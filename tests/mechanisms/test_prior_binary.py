@@ -496,7 +496,10 @@ def test_plan_and_design_offer_it() -> None:
         (lambda: PriorBinary(COIN, [1], 1), "have 2 entries"),
         (lambda: PriorBinary(COIN, [0.5, 0.5], -1), "epsilon must be at least 0"),
         (lambda: PriorBinary(COIN, [0.5, 0.5], 1, "left"), "side must be one of both, upper, lower"),
-        (lambda: binary_for_policy(sf.Prior(sf.Domain.range(3), ["1/3"] * 3, 1)), "be over exactly two values"),
+        (
+            lambda: binary_for_policy(sf.Prior(sf.Domain.range(3), ["1/3"] * 3, 1)),
+            "binary_for_policy: domain must have exactly two values",
+        ),
     ],
 )
 def test_bad_parameters_are_refused_by_name(build: Any, culprit: str) -> None:

@@ -251,18 +251,16 @@ def binary_for_policy(policy: Policy) -> TableMechanism:
     if not isinstance(policy, (PairwisePolicy, Prior)):
         must = "be a Uniform, HighLow, Blocks, Pairwise, Metric or Prior policy"
         raise InvalidInput("binary_for_policy", "policy", must, policy)
-    _check_two_values("binary_for_policy", policy.domain, "policy", "be over exactly two values")
+    _check_two_values("binary_for_policy", policy.domain)
     if isinstance(policy, Prior):
         return PriorBinary(policy.domain, policy.prior, policy.epsilon, policy.side)
     return BinaryOptimal(policy.domain, policy.effective_epsilon(0, 1), policy.effective_epsilon(1, 0))
 
 
-def _check_two_values(
-    subject: str, domain: Domain, parameter: str = "domain", must: str = "have exactly two values"
-) -> None:
-    """Raise InvalidInput for a parameter unless its domain has two values; ``must`` states the requirement."""
+def _check_two_values(subject: str, domain: Domain) -> None:
+    """Raise InvalidInput unless the domain has two values."""
     if len(checked_domain(subject, domain)) != 2:
-        raise InvalidInput(subject, parameter, must, Description(quantity(len(domain), "value")))
+        raise InvalidInput(subject, "domain", "have exactly two values", Description(quantity(len(domain), "value")))
 
 
 def _prior_provenance(name: str, policy: Prior) -> dict[str, Any]:
