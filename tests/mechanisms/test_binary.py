@@ -195,7 +195,6 @@ def test_the_provenance_of_a_table_is_for_readers_alone() -> None:
     assert again == other
     assert again.provenance == other.provenance
     assert other.channel().rows == mechanism.channel().rows
-    assert other.stated_epsilon is None
     assert not sf.audit(other, pairwise(0, 0)).holds
     plain = TableMechanism(COIN, mechanism.weights)
     assert "provenance" not in plain.spec["parameters"]

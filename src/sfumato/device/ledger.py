@@ -1191,7 +1191,7 @@ def _continues(release: Release, known: Release) -> bool:
 def _hiding_epsilon(mechanism: Mechanism, policy: Policy) -> Epsilon | None:
     """Return the smallest level found at which an audit proves that the secret is hidden for every distribution.
 
-    The level is that of the policy or of the mechanism, or a multiple of 10^-9. None if the policy composes by itself,
+    The level is that of the policy, or a multiple of 10^-9. None if the policy composes by itself,
     or if some report rules out a secret.
     """
     if not isinstance(policy, Secret) or isinstance(policy.distributions, Anything):
@@ -1206,8 +1206,8 @@ def _hiding_epsilon(mechanism: Mechanism, policy: Policy) -> Epsilon | None:
             return None
         reached = log_rounded_up([(worst.left, ZERO)], [(worst.right, ZERO)])
         # The worst constraint was chosen in doubles; the next step covers another that is larger by a last digit.
-        candidates = {reached, reached + Epsilon("0.000000001"), policy.epsilon, getattr(mechanism, "epsilon", None)}
-        for epsilon in sorted(e for e in candidates if isinstance(e, Epsilon) and not e.is_infinite):
+        candidates = {reached, reached + Epsilon("0.000000001"), policy.epsilon}
+        for epsilon in sorted(e for e in candidates if not e.is_infinite):
             certificate = audited(epsilon)
             if certificate.holds:
                 certificate.raise_if_violated(coverage=required_coverage(mechanism))
