@@ -16,7 +16,7 @@ import numpy as np
 from sfumato.collecting.batch import decode_batch, encode_batch
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
+from sfumato.mechanisms.parts.mechanism import Parts
 from sfumato.mechanisms.registry import all_families
 from sfumato.mechanisms.systems.subsets import SubsetSelection
 
@@ -35,13 +35,13 @@ def some_reports(mechanism: Mechanism, count: int, generator: random.Random) -> 
     if isinstance(mechanism, SubsetSelection):
         first = [(1 << mechanism.size) - 1, (1 << mechanism.size) - 1 << size - mechanism.size]
         rest = [sum(1 << i for i in generator.sample(range(size), mechanism.size)) for _ in range(count)]
-    elif isinstance(mechanism, PartitionedMechanism):
+    elif isinstance(mechanism, Parts):
         of_parts = [
-            mechanism.of_part(number, report)
+            mechanism.numbering.of_part(number, report)
             for number, part in enumerate(mechanism.parts)
             for report in some_reports(part, count, generator)
         ]
-        every = [*of_parts, *(mechanism.revealed(int(x)) for x in mechanism.unprotected)]
+        every = [*of_parts, *(mechanism.numbering.revealed(int(x)) for x in mechanism.unprotected)]
         first, rest = [min(every), max(every)] if every else [], generator.choices(every, k=count) if every else []
     else:
         first, rest = [0, mechanism.outputs - 1], [generator.randrange(mechanism.outputs) for _ in range(count)]
@@ -64,22 +64,22 @@ def by_hand(mechanism: Mechanism, reports: list[int]) -> bytes:
     return header + number.to_bytes(-(-len(reports) * width // 8), "little")
 
 
-def bad_parts(mechanism: PartitionedMechanism) -> list[int]:
+def bad_parts(mechanism: Parts) -> list[int]:
     """Return integers that are not reports: of each part, of one unprotected value, and with an unused head."""
     wrong_reports = []
     for number, part in enumerate(mechanism.parts):
-        head = number << mechanism.body_bits
+        head = number << mechanism.numbering.body_bits
         if isinstance(part, SubsetSelection):
             wrong_reports += [head, head | (1 << part.size + 1) - 1]
-            if len(part.domain) < mechanism.body_bits:
+            if len(part.domain) < mechanism.numbering.body_bits:
                 wrong_reports.append(head | (1 << part.size - 1) - 1 | 1 << len(part.domain))
         else:
-            wrong_reports += [head | part.outputs, head | (1 << mechanism.body_bits) - 1]
+            wrong_reports += [head | part.outputs, head | (1 << mechanism.numbering.body_bits) - 1]
     heads = len(mechanism.parts) + len(mechanism.unprotected)
     if len(mechanism.unprotected):
-        wrong_reports.append((heads - 1) << mechanism.body_bits | 1)
-    if heads << mechanism.body_bits < 1 << mechanism.bits:
-        wrong_reports.append(heads << mechanism.body_bits)
+        wrong_reports.append((heads - 1) << mechanism.numbering.body_bits | 1)
+    if heads << mechanism.numbering.body_bits < 1 << mechanism.bits:
+        wrong_reports.append(heads << mechanism.numbering.body_bits)
     return wrong_reports
 
 
@@ -111,7 +111,7 @@ def bad_batches(mechanism: Mechanism, generator: random.Random) -> list[dict[str
         for row, wrong in ((1, 0), (2, everything), (3, reports[3] & reports[3] - 1)):
             batch = by_hand(mechanism, [*reports[:row], wrong, *reports[row + 1 :]])
             batches.append({"reason": "weight", "row": row, "batch": batch})
-    if isinstance(mechanism, PartitionedMechanism):
+    if isinstance(mechanism, Parts):
         for row, wrong in enumerate(bad_parts(mechanism)):
             batch = by_hand(mechanism, [*reports[: row % 5], wrong, *reports[row % 5 + 1 :]])
             batches.append({"reason": "part", "row": row % 5, "batch": batch})

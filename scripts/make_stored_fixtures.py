@@ -170,7 +170,7 @@ def mechanisms() -> list[Mechanism]:
         HighLowHadamard(FEW, FEARED, 0, block_size=4),
         HighLowHadamard(FEW, FEARED, "inf", block_size=4),
         HighLowHadamard(MORE, range(1, 70, 3), 3, block_size=8),
-        HighLowHadamard.published(FEW, ["hiv"], "0.5"),
+        HighLowHadamard(FEW, ["hiv"], "0.5", published=True),
         *(HighLowSubset(FEW, FEARED, epsilon, 2) for epsilon in (1, 0, "inf")),
         HighLowSubset(MORE, range(63), "0.5", 20),
         HighLowSubset(FEW, ["hiv"], "ln 3"),

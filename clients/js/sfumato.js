@@ -130,11 +130,11 @@ const indices = (n = 0) => [
 /** Number of bits of 0 … n-1. */
 const bitsFor = (n = 0n) => (n > 1 ? (n - 1n).toString(2).length : 0)
 
-/** Maps each sensitive value to its position. @param {any} list */
-function sensitive(list, k = 0) {
+/** Maps the values of an ascending list to their positions. @param {any} list */
+function ascending(list, k = 0) {
 	const values = each(list, (x) => number(x, k - 1))
-	if (values.length && values.every((x, i) => !i || x > values[i - 1])) return new Map(values.map((x, i) => [x, i]))
-	refuse("sensitive", "be indices in ascending order", list)
+	if (values.every((x, i) => !i || x > values[i - 1])) return new Map(values.map((x, i) => [x, i]))
+	refuse("a list of values", "be indices in ascending order", list)
 }
 
 /** @param {any} list */
@@ -731,21 +731,6 @@ function parted(parts, partOf, places) {
 	})
 }
 
-/** Hides the sensitive values in one part. @param {string} name @returns {Maker<Parted>} */
-const highLow =
-	(name) =>
-	({ sensitive: list, ...p }, k) => {
-		const hidden = sensitive(list, k),
-			places = indices(k).map((x) => hidden.get(x) ?? -1)
-		// Subsets of size 1 are reported as indices.
-		const make = PARTS[p.size === 1 ? "randomized-response" : name]
-		return parted(
-			[make(p, hidden.size)],
-			places.map(() => 0),
-			places,
-		)
-	}
-
 /**
  * Draws a position with the probability weight/2^62, by the alias method.
  * @param {bigint[]} weights
@@ -957,9 +942,12 @@ export function noiseOf(ratio = 0n, last = 0) {
 	return weights
 }
 
-/** Hides values within blocks. @type {Maker<Parted>} */
-function block(p, k) {
-	const { block, places, members, blocks } = blocksOf(p.blocks, k)
+/** Hides values within parts, and reveals unprotected ones unless a draw hides them. @type {Maker<Parted>} */
+function parts(p, k) {
+	const { block, blocks } = blocksOf(p.part_of, k),
+		open = ascending(p.unprotected, k),
+		sizes = Array(blocks).fill(0)
+	const places = block.map((j, x) => (open.has(x) ? -1 : sizes[j]++))
 	const kinds = each(p.kinds, ({ mechanism, size, parameters }) =>
 		named(PARTS, mechanism)(parameters, number(size, k, 1)),
 	)
@@ -967,7 +955,7 @@ function block(p, k) {
 		each(
 			p.kind,
 			(kind, j) => {
-				number(p.kinds[number(kind, kinds.length - 1)].size, members[j].length, members[j].length)
+				number(p.kinds[number(kind, kinds.length - 1)].size, sizes[j], sizes[j])
 				return kinds[kind]
 			},
 			blocks,
@@ -1032,10 +1020,7 @@ function localHashing(p, k) {
 const MEMORIES = {
 	...PARTS,
 	"local-hashing": localHashing,
-	block,
-	"high-low-hadamard": highLow("hadamard-response"),
-	"high-low-subset": highLow("subset-selection"),
-	"high-low-cyclic": highLow("cyclic-design"),
+	parts,
 }
 
 /** The parameters of reports that do not depend on the value within its part. @param {any} p */
@@ -1043,9 +1028,7 @@ const blankOf = ({ kinds, ...p }) =>
 	kinds
 		? {
 				...p,
-				kinds: kinds.map((/** @type {any} */ kind) =>
-					kind.size > 1 ? { ...kind, parameters: blankOf(kind.parameters) } : kind,
-				),
+				kinds: kinds.map((/** @type {any} */ kind) => ({ ...kind, parameters: { ...kind.parameters, threshold: 0 } })),
 			}
 		: { ...p, threshold: 0 }
 
@@ -1056,7 +1039,7 @@ const blankOf = ({ kinds, ...p }) =>
  */
 const setsOf = ({ epsilon, threshold, size, coin, planes, kinds, kind, ...p }) => [
 	p,
-	kind?.map((/** @type {number} */ i) => [kinds[i].mechanism, kinds[i].size, setsOf(kinds[i].parameters)]),
+	kind?.map((/** @type {number} */ i) => [kinds[i].size, setsOf(kinds[i].parameters)]),
 ]
 
 /**
@@ -1170,7 +1153,8 @@ function memoizedSets(p, k = 0) {
 			const [n, d] = each(odds, (part) => integer(part), 2),
 				[one, all] = [single.parts[i], permanent.parts[i]]
 			const [from, to] = all.levels.keep ? [one.levels.keep, all.levels.keep] : [1n, 1n]
-			return from === n && to === d && n <= d && one.levels.keep <= all.levels.keep && all.size <= one.size
+			const grows = all.size <= one.size && (all.outputs || !one.outputs)
+			return from === n && to === d && n <= d && one.levels.keep <= all.levels.keep && grows
 				? [n, d]
 				: refuse("keep", "be the quotients of the thresholds, for permanent sets that are not larger", odds)
 		},
@@ -1204,11 +1188,8 @@ const MECHANISMS = {
 	"sampled-parts": sampledParts,
 	"local-hashing": localHashing,
 	memoized,
-	"high-low-hadamard": highLow("hadamard-response"),
-	"high-low-subset": highLow("subset-selection"),
-	"high-low-cyclic": highLow("cyclic-design"),
 	"high-low-mixed-subsets": (p, k) => {
-		const hidden = sensitive(p.sensitive, k),
+		const hidden = ascending(p.sensitive, k),
 			places = indices(k).map((x) => hidden.get(x) ?? -1),
 			s = hidden.size
 		const { planes, keep, coins } = lanesOf(p, 2),
@@ -1245,7 +1226,7 @@ const MECHANISMS = {
 			asNumber(Uint8Array.from(indices(k), (i) => +draws.bernoulli(i === x ? own : other, ONE))),
 		)
 	},
-	block,
+	parts,
 	"composed-subsets": (p, k) => {
 		const { block, blocks, members } = blocksOf(p.blocks, k),
 			{ planes, keep, coins } = lanesOf(p, 2)

@@ -263,7 +263,7 @@ def test_sensitive_pairs_amplify_and_hidden_harmless_values_do_not() -> None:
     assert by_kind[True].epsilon == alone.epsilon
     # A harmless value reveals itself with probability γ, so that no revealing report is evidence of at least
     # -ln(1 - γ) for a sensitive value, however large the crowd is.
-    floor = -math.log(1 - mechanism.mixture.gamma)
+    floor = -math.log(1 - mechanism.parts[0].gamma)
     assert float(by_kind[False].lower or 0) > floor
     assert float(by_kind[False].epsilon) < floor + 0.1
 
@@ -398,7 +398,7 @@ def test_structured_laws_equal_listed_laws() -> None:
             assert of_kind.setdefault((classes[x], classes[other]), short) == short
             for crowd in range(size):
                 assert listed.against(x, other, crowd) == structured.against(x, other, crowd)
-    assert names >= {"cyclic-design", "hadamard-response", "block", "high-low-mixed-subsets", "unary-encoding"}
+    assert names >= {"cyclic-design", "hadamard-response", "parts", "high-low-mixed-subsets", "unary-encoding"}
 
 
 @pytest.mark.parametrize("policy", [sf.Uniform(sf.Domain.range(6), 2), sf.HighLow(sf.Domain.range(6), range(4), 2)])

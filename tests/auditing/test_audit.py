@@ -17,11 +17,11 @@ from sfumato.auditing import audits as _audit
 from sfumato.auditing.interpreter import TooManyBranches, sampler_law
 from sfumato.errors import InvalidInput, LimitExceeded, PolicyViolated, Undecided
 from sfumato.mechanisms.base import Finished, Mechanism, mechanism_from_spec
-from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
 from sfumato.mechanisms.draws import Draws, Field, Layout
-from sfumato.mechanisms.high_low.subset import HighLowSubset
 from sfumato.mechanisms.nested_cyclic.mechanism import NestedCyclic
+from sfumato.mechanisms.parts import BlockMechanism
+from sfumato.mechanisms.parts.high_low import HighLowSubset
 from sfumato.mechanisms.registry import format_for
 from sfumato.mechanisms.reports.base import ReportFormat
 from sfumato.mechanisms.reports.index import IndexFormat

@@ -16,6 +16,7 @@ import sfumato as sf
 from sfumato.errors import SfumatoError
 from sfumato.mechanisms import keeps_answers
 from sfumato.mechanisms.base import Mechanism
+from sfumato.mechanisms.parts.examples import examples
 from sfumato.mechanisms.registry import all_families
 from support import ROOT
 from support.components import absent
@@ -190,6 +191,13 @@ def test_the_odds_on_the_page_are_exact_for_every_rule_of_studio(replies: str) -
                 continue
             mechanisms[mechanism.hash] = mechanism
     assert compare(list(mechanisms.values()), replies) > 150
+
+
+@pytest.mark.slow
+def test_the_odds_of_parts_with_and_without_unprotected_values_are_exact(replies: str) -> None:
+    mechanisms = [mechanism for level in ("0.5", "3", "inf") for mechanism in examples().laws(level)]
+    assert any(len(mechanism.parameters()["unprotected"]) for mechanism in mechanisms if mechanism.outputs > 7)
+    assert compare(mechanisms, replies, ("parts",)) == len(mechanisms)
 
 
 def offered(epsilon: str, factor: int = 1) -> dict[tuple[str, str], list[sf.Policy]]:

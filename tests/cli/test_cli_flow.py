@@ -95,7 +95,7 @@ def test_from_policy_to_estimate_with_a_cyclic_design(
 ) -> None:
     run("design", "policy.toml", "--mechanism", name, "-o", "mechanism.json")
     mechanism = sf.mechanism_from_spec((folder / "mechanism.json").read_text())
-    assert mechanism.name == {"cyclic": "cyclic-design"}.get(name, name)
+    assert mechanism.name == {"cyclic": "cyclic-design", "high-low-cyclic": "parts"}[name]
     run("audit", "mechanism.json", "--policy", "policy.toml", "-o", "certificate.json")
     run("privatize", "mechanism.json", "values.txt", "-o", "reports.parquet")
     run("aggregate", "mechanism.json", "reports.parquet", "-o", "counts.json")
@@ -179,7 +179,7 @@ def test_large_domains_show_the_most_frequent(tmp_path: Path, capsys: pytest.Cap
 def test_every_answer_can_be_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert answer(capsys, "check", "policy.toml", "--json", "--plot", "levels.svg")["kind"] == "high-low"
     made = answer(capsys, "design", "policy.toml", "-o", "mechanism.json", "--json")
-    assert made["mechanism"] == "high-low-subset"
+    assert made["mechanism"] == "parts"
     certificate = answer(capsys, "audit", "mechanism.json", "--policy", "policy.toml", "--json")
     assert certificate["holds"]
     assert certificate["mechanism_hash"] == made["hash"]

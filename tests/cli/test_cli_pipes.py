@@ -262,16 +262,16 @@ def test_what_is_said_goes_aside_where_the_document_goes_through(
     spec = (folder / "mechanism.json").read_bytes()
     design = Run(capsysbinary, b"", "design", "policy.toml", "-o", "-")
     assert design.worked() == spec
-    assert "high-low-subset obeys the high-low policy" in design.err
+    assert "parts obeys the high-low policy" in design.err
     in_json = Run(capsysbinary, b"", "design", "policy.toml", "-o", "-", "--json")
     assert in_json.worked() == spec
-    assert json.loads(in_json.err)["mechanism"] == "high-low-subset"
+    assert json.loads(in_json.err)["mechanism"] == "parts"
 
     Run(capsysbinary, spec, "audit", "-", "--policy", "policy.toml", "-o", "certificate.json").worked()
     for as_json in ((), ("--json",)):
         audit = Run(capsysbinary, spec, "audit", "-", "--policy", "policy.toml", "-o", "-", *as_json)
         assert audit.worked() == (folder / "certificate.json").read_bytes()
-        assert "high-low-subset" in audit.err
+        assert "parts" in audit.err
 
 
 def test_a_certificate_comes_by_pipe_and_a_policy_with_a_byte_order_mark(

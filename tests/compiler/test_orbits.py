@@ -20,10 +20,10 @@ from sfumato.compiler.solvers.deadline import Deadline, OutOfTime
 from sfumato.compiler.solvers.optimization import optimal
 from sfumato.compiler.solvers.orbits import OrbitDesign, best_orbits, orbit_information
 from sfumato.compiler.solvers.slice import Slice
-from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
-from sfumato.mechanisms.high_low.subset import HighLowSubset
 from sfumato.mechanisms.nested_cyclic.sizes import best_nested_sizes, least_nested_risk
+from sfumato.mechanisms.parts import BlockMechanism
+from sfumato.mechanisms.parts.high_low import HighLowSubset
 from sfumato.mechanisms.systems.subsets import SubsetSelection
 from support.clocks import Clock
 from support.symmetric import blocks_of, classes_of, secret_of

@@ -25,9 +25,9 @@ from sfumato.mechanisms import (
     UnaryEncoding,
     registry as _registry,
 )
-from sfumato.mechanisms.blocks.mechanism import BlockMechanism
-from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
 from sfumato.mechanisms.high_low_mixed.mechanism import HighLowMixedSubsets
+from sfumato.mechanisms.parts import BlockMechanism
+from sfumato.mechanisms.parts.high_low import HighLowHadamard
 from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
 from sfumato.mechanisms.systems.shifts import CyclicDesign
 from sfumato.mechanisms.systems.subsets import SubsetSelection

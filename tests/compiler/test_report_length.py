@@ -22,7 +22,7 @@ from sfumato.mechanisms import (
     RandomizedResponse,
     registry as _registry,
 )
-from sfumato.mechanisms.blocks.mechanism import BlockMechanism
+from sfumato.mechanisms.parts import BlockMechanism
 
 SIZES = [16, 1_000, 43_750]
 

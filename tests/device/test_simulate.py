@@ -16,11 +16,9 @@ import sfumato as sf
 from sfumato.compiler.predictions import TRUTHS
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
-from sfumato.mechanisms.high_low.cyclic import HighLowCyclic
-from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
-from sfumato.mechanisms.high_low.subset import HighLowSubset
+from sfumato.mechanisms.parts import BlockMechanism
+from sfumato.mechanisms.parts.high_low import HighLowCyclic, HighLowHadamard, HighLowSubset
 from sfumato.mechanisms.registry import count_law_for
 from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
 from sfumato.mechanisms.systems.shifts import CyclicDesign

@@ -19,8 +19,8 @@ from sfumato.domain.labelled import align, align_table, unaligned_table
 from sfumato.errors import InvalidInput
 from sfumato.estimation import information_privacy
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
+from sfumato.mechanisms.parts import BlockMechanism
 from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.table.mechanism import TableMechanism
 

@@ -14,7 +14,7 @@ from sfumato.collecting import Aggregate
 from sfumato.errors import InvalidInput, Undecided
 from sfumato.estimation import MechanismEstimate
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.high_low.subset import HighLowSubset
+from sfumato.mechanisms.parts.high_low import HighLowSubset
 from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
 from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.systems.subsets import SubsetSelection

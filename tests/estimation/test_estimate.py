@@ -23,12 +23,12 @@ from sfumato.collecting.aggregates import Aggregate
 from sfumato.errors import InvalidInput, LimitExceeded, MissingExtra
 from sfumato.estimation import LinearEstimate, MechanismEstimate
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.estimators.base import Estimator, HistogramEstimator
 from sfumato.mechanisms.estimators.inclusion import InclusionEstimator
 from sfumato.mechanisms.estimators.likelihood import fit_bit_counts, fit_histogram
 from sfumato.mechanisms.estimators.limits import ScoreLaw, confidence_limits
 from sfumato.mechanisms.estimators.mixture import MixtureEstimator
+from sfumato.mechanisms.parts import BlockMechanism
 from sfumato.mechanisms.reports.bitmap import BitmapFormat
 from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse, walsh_hadamard
 from sfumato.mechanisms.systems.shifts import CyclicDesign

@@ -11,7 +11,7 @@ from scipy import stats
 
 import sfumato as sf
 from sfumato.mechanisms.estimators.limits import ScoreLaw, confidence_limits
-from sfumato.mechanisms.high_low.subset import HighLowSubset
+from sfumato.mechanisms.parts.high_low import HighLowSubset
 from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
 from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.table.mechanism import TableMechanism

@@ -28,7 +28,7 @@ from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
 from sfumato.mechanisms.estimators.matrix import MatrixEstimator
 from sfumato.mechanisms.estimators.mixture import ListedMixtureEstimator
 from sfumato.mechanisms.mixture import ONE
-from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
+from sfumato.mechanisms.parts.mechanism import Parts
 from sfumato.mechanisms.registry import estimator_for
 from sfumato.mechanisms.systems.base import OUTSIDE
 from sfumato.mechanisms.systems.designs import correlation
@@ -623,21 +623,26 @@ def test_a_broken_sampler_breaks_its_contract() -> None:
         check_law(OneShiftTooFew(R(5), 1, design=CyclicDesign.singer(2, 1, 3)))
 
 
-class RevealsHarmless(HighLowCyclic):
+class RevealsHarmless(Parts):
     """Broken on purpose: a harmless value is always revealed, so a shift excludes it."""
 
     def step(self, state: tuple[int, Any], draws: Draws) -> tuple[int, Any] | Finished:
         following = super().step(state, draws)
         is_harmless = self.number_of[state[0]] == OUTSIDE
-        return Finished(self.revealed(state[0])) if isinstance(following, Finished) and is_harmless else following
+        return (
+            Finished(self.numbering.revealed(state[0]))
+            if isinstance(following, Finished) and is_harmless
+            else following
+        )
 
 
 @pytest.mark.parametrize("design", [CyclicDesign.residues(5, 1, zero=1), CyclicDesign.residues(3001, 6, cosets=40)])
 def test_a_broken_high_low_sampler_is_found(design: dict[str, Any]) -> None:
     sensitive = design["modulus"] - 1
     policy = sf.HighLow(R(sensitive + 2), range(sensitive), 3)
-    assert sf.audit(HighLowCyclic(R(sensitive + 2), range(sensitive), 3, design=design), policy).holds
-    assert not sf.audit(RevealsHarmless(R(sensitive + 2), range(sensitive), 3, design=design), policy).holds
+    good = HighLowCyclic(R(sensitive + 2), range(sensitive), 3, design=design)
+    assert sf.audit(good, policy).holds
+    assert not sf.audit(RevealsHarmless(good.domain, good.part_of, good.parts, good.unprotected), policy).holds
 
 
 @pytest.mark.parametrize("values", [1000, pytest.param(43_750, marks=pytest.mark.soak)])
@@ -752,7 +757,7 @@ def test_triples_of_values_are_not_balanced() -> None:
     ],
     ids=["high-low", "high-low, several blocks", "everything", "all sensitive", "mixed blocks", "blocks"],
 )
-def test_the_estimate_within_parts_is_exact_by_enumeration(mechanism: PartitionedMechanism) -> None:
+def test_the_estimate_within_parts_is_exact_by_enumeration(mechanism: Parts) -> None:
     estimator, k = estimator_for(mechanism), len(mechanism.domain)
     law, form = mechanism.matrix(), mechanism.report_format
     counts = np.zeros((mechanism.outputs, form.count_size), np.int64)
@@ -908,26 +913,22 @@ def in_whole(parameters: dict[str, Any]) -> dict[str, Any]:
     return spec | {"parameters": parameters}
 
 
-def in_high_low(parameters: dict[str, Any]) -> dict[str, Any]:
-    spec = dict(HighLowCyclic(R(9), range(7), 1, design=SINGER_SPEC["design"]).spec)
-    return spec | {"parameters": {"sensitive": list(range(7))} | parameters}
-
-
-def in_block(parameters: dict[str, Any]) -> dict[str, Any]:
+def in_parts(parameters: dict[str, Any]) -> dict[str, Any]:
     part = CyclicDesign(R(7), 1, design=SINGER_SPEC["design"])
-    spec = json.loads(BlockMechanism(R(9), [0] * 7 + [1] * 2, [part, RandomizedResponse(R(2), 1)]).to_json())
+    mechanism = Parts(R(11), [0] * 8 + [1] * 3, [part, RandomizedResponse(R(2), 1)], [4, 9])
+    spec = json.loads(mechanism.to_json())
     spec["parameters"]["kinds"][0]["parameters"] = parameters
     return dict(spec)
 
 
-@pytest.mark.parametrize("place", [in_whole, in_high_low, in_block])
+@pytest.mark.parametrize("place", [in_whole, in_parts])
 def test_the_good_specs_are_read(place: Any) -> None:
     for parameters in (SINGER_SPEC, RESIDUES_SPEC):
         mechanism = sf.mechanism_from_spec(json.loads(json.dumps(place(parameters))))
         assert mechanism.spec == place(parameters)
 
 
-@pytest.mark.parametrize("place", [in_whole, in_high_low, in_block])
+@pytest.mark.parametrize("place", [in_whole, in_parts])
 @pytest.mark.parametrize(("parameters", "changes", "words"), BAD_DESIGNS, ids=[str(i) for i in range(len(BAD_DESIGNS))])
 def test_bad_designs_are_refused_by_name(
     place: Any, parameters: dict[str, Any], changes: dict[str, Any], words: str
@@ -937,7 +938,7 @@ def test_bad_designs_are_refused_by_name(
         sf.mechanism_from_spec(spec)
 
 
-@pytest.mark.parametrize("place", [in_whole, in_high_low, in_block])
+@pytest.mark.parametrize("place", [in_whole, in_parts])
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

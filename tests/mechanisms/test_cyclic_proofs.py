@@ -93,7 +93,7 @@ def test_three_values_lie_together_in_one_set_or_in_three() -> None:
 def test_energies_among_sensitive_values(design: DifferenceFamily) -> None:
     s, harmless, v, d = 5, 3, design.modulus, design.size
     mechanism = HighLowCyclic(Domain.range(s + harmless), range(s), 1, design=design.document())
-    gamma, u, r = mechanism.mixture.gamma, Fraction(d, v), Fraction(d - 1, v - 1)
+    gamma, u, r = mechanism.parts[0].gamma, Fraction(d, v), Fraction(d - 1, v - 1)
     beta, kappa = gamma * r + (1 - gamma) * u, 1 / (gamma * (1 - r))
     sensitive = s * kappa**2 * beta * (1 - beta) + kappa * (1 - 2 * beta)
     shift = s * kappa**2 * ((1 - beta) ** 2 * u + beta**2 * (1 - u))

@@ -1,7 +1,7 @@
 """No code outside ``mechanisms/`` depends on which mechanism it has, and the list of mechanisms exists once.
 
-A reader is the exception: a function with a default for every mechanism, to which a package registers what only it needs
-(``functools.singledispatch``).
+A reader is the exception: a function with a default for every mechanism, to which a package registers what only it
+needs (``functools.singledispatch``).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def derived(base: type) -> Iterator[type]:
 #: The classes of mechanisms, estimators, formats and kernels; their bases may be asked for.
 CLASSES = {kind.__name__ for base in (Mechanism, Estimator, ReportFormat, Kernel) for kind in derived(base)}
 #: The names in specs that are no everyday words.
-NAMES = set(mechanism_classes()) - {"table", "block", "product"}
+NAMES = set(mechanism_classes()) - {"table", "parts", "product"}
 ENCODINGS = {"index", "bitmap", "parted"}
 
 
@@ -141,7 +141,7 @@ def test_no_module_outside_mechanisms_depends_on_which_one_it_has(path: Path) ->
         "isinstance(mechanism, SubsetSelection)",
         "isinstance(mechanism, (Known, TableMechanism))",
         "isinstance(mechanism, SubsetSelection | UnaryEncoding)",
-        "isinstance(mechanism, sf.mechanisms.BlockMechanism)",
+        "isinstance(mechanism, sf.mechanisms.Parts)",
         "isinstance(estimator, HistogramEstimator)",
         "isinstance(mechanism.report_format, IndexFormat)",
         "issubclass(kind, TwoLevelMechanism)",
@@ -240,6 +240,6 @@ def test_every_class_with_a_name_is_registered() -> None:
 
 
 def test_a_second_list_is_found() -> None:
-    line = "from sfumato.mechanisms import SubsetSelection, UnaryEncoding, BlockMechanism, RandomizedResponse\n"
+    line = "from sfumato.mechanisms import SubsetSelection, UnaryEncoding, Parts, RandomizedResponse\n"
     assert len(mentioned(ast.parse(line))) < MOST
     assert len(mentioned(ast.parse(f"{line}NAMES = ['nested-cyclic']"))) == MOST

@@ -17,16 +17,14 @@ import sfumato as sf
 from sfumato._core.types import Floats
 from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.mechanisms.base import Finished, Mechanism
-from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
 from sfumato.mechanisms.estimators.matrix import MatrixEstimator, efficient_estimator
-from sfumato.mechanisms.high_low.cyclic import HighLowCyclic
-from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
-from sfumato.mechanisms.high_low.subset import HighLowSubset, UtilityOptimizedRR
 from sfumato.mechanisms.high_low_mixed.mechanism import HighLowMixedSubsets
 from sfumato.mechanisms.nested_cyclic.mechanism import NestedCyclic
+from sfumato.mechanisms.parts import BlockMechanism
+from sfumato.mechanisms.parts.high_low import HighLowCyclic, HighLowHadamard, HighLowSubset, UtilityOptimizedRR
 from sfumato.mechanisms.product.mechanism import ProductMechanism
 from sfumato.mechanisms.secret.randomized_response import SecretRandomizedResponse
 from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse

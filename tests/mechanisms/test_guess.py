@@ -87,7 +87,9 @@ def test_closed_forms_hold_for_thresholds_that_no_policy_gave() -> None:
             make.HadamardResponse(domain, 1, threshold=threshold()),
             make.SubsetSelection(domain, 1, threshold=threshold()),
             make.UnaryEncoding(domain, 1, own=own, other=other),
-            make.HighLowSubset(domain, [0], 1, threshold=threshold()),
+            make.Parts(
+                domain, [0] * k, [make.RandomizedResponse(sf.Domain.range(1), 1, threshold=threshold())], range(1, k)
+            ),
             make.ComposedSubsets(sf.Domain.range(4), "aaab", 1, 2, thresholds=thresholds),
         ]
         for mechanism in found:

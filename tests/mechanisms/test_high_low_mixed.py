@@ -14,7 +14,7 @@ import sfumato as sf
 from sfumato._core import Epsilon
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import HighLowMixedSubsets, HighLowSubset, Mechanism, NotIdentifiable
-from sfumato.mechanisms.high_low.sizes import Information, best_high_low_mixture
+from sfumato.mechanisms.parts.sizes import Information, best_high_low_mixture
 from sfumato.policy import Policy
 from sfumato.testing import MechanismContract
 

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,12 +25,8 @@ import sfumato
 from sfumato.domain.domain import Domain
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
 from sfumato.mechanisms.draws import BitDraws, Field, Layout
-from sfumato.mechanisms.high_low.cyclic import HighLowCyclic
-from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
-from sfumato.mechanisms.high_low.subset import HighLowSubset, UtilityOptimizedRR
 from sfumato.mechanisms.high_low_mixed.mechanism import HighLowMixedSubsets
 from sfumato.mechanisms.kernels.base import Kernel
 from sfumato.mechanisms.kernels.hadamard_rows import reciprocal
@@ -40,6 +36,8 @@ from sfumato.mechanisms.mean.one_bit import OneBit
 from sfumato.mechanisms.mean.shifted_bins import ShiftedBins
 from sfumato.mechanisms.mixture import ONE, Mixture
 from sfumato.mechanisms.nested_cyclic.mechanism import NestedCyclic
+from sfumato.mechanisms.parts.high_low import HighLowCyclic, HighLowHadamard, HighLowSubset, UtilityOptimizedRR
+from sfumato.mechanisms.parts.mechanism import Parts
 from sfumato.mechanisms.product.mechanism import ProductMechanism
 from sfumato.mechanisms.registry import kernel_for
 from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
@@ -216,6 +214,11 @@ def numbered(k: int) -> Domain:
     return Domain.range(k)
 
 
+def hiding(k: int, sensitive: Iterable[int], mixture: Mixture) -> Parts:
+    """One part that protects the sensitive values."""
+    return Parts(numbered(k), [0] * k, [mixture], sorted({*range(k)} - {*sensitive}))
+
+
 def table(*rows: list[int]) -> TableMechanism:
     """A table of small weights, scaled to sum to 2^62; what is left over goes to the first output."""
     scaled = [[TOTAL // sum(row) * weight for weight in row] for row in rows]
@@ -240,10 +243,10 @@ def full_table() -> TableMechanism:
     return TableMechanism(numbered(1), [weights])
 
 
-def parts(*mixtures: Mixture) -> BlockMechanism:
+def parts(*mixtures: Mixture) -> Parts:
     """Blocks one after the other, each with its mixture."""
     sizes = [len(mixture.domain) for mixture in mixtures]
-    return BlockMechanism(numbered(sum(sizes)), np.repeat(np.arange(len(sizes)), sizes), mixtures)
+    return Parts(numbered(sum(sizes)), np.repeat(np.arange(len(sizes)), sizes), mixtures)
 
 
 def product(*factors: Mechanism) -> ProductMechanism:
@@ -338,7 +341,9 @@ EDGES: dict[str, Callable[[], Mechanism]] = {
     "high-low response, one sensitive": lambda: UtilityOptimizedRR(numbered(5), [4], 1),
     "high-low response never": lambda: UtilityOptimizedRR(numbered(7), [0, 3, 6], 0),
     "high-low response always": lambda: UtilityOptimizedRR(numbered(7), [0, 3, 6], "inf"),
-    "high-low response nearly always": lambda: HighLowSubset(numbered(7), [0, 3, 6], 1, 1, threshold=ONE - 1),
+    "high-low response nearly always": lambda: hiding(
+        7, [0, 3, 6], RandomizedResponse(numbered(3), 1, threshold=ONE - 1)
+    ),
     "high-low response, many": lambda: UtilityOptimizedRR(numbered(3000), range(1000, 3000), 3),
     "high-low hadamard": lambda: HighLowHadamard(numbered(12), range(0, 12, 2), 1, block_size=8),
     "high-low hadamard b=2": lambda: HighLowHadamard(numbered(9), [0, 5, 8], 3, block_size=2),
@@ -364,9 +369,13 @@ EDGES: dict[str, Callable[[], Mechanism]] = {
     "high-low subset, all sensitive": lambda: HighLowSubset(numbered(64), range(64), 1, 20),
     "high-low subset never": lambda: HighLowSubset(numbered(9), [0, 5, 7, 8], 0, 2),
     "high-low subset always": lambda: HighLowSubset(numbered(70), range(5, 70), "inf", 20),
-    "high-low subset no low part": lambda: HighLowSubset(numbered(9), [0, 5, 7, 8], 1, 2, threshold=ONE // 2),
-    "high-low subset 8 planes": lambda: HighLowSubset(numbered(80), range(70), 1, 20, coin=85, planes=8),
-    "high-low subset, 80 to add": lambda: HighLowSubset(numbered(210), range(200), 1, 80, coin=0, planes=1),
+    "high-low subset no low part": lambda: hiding(
+        9, [0, 5, 7, 8], SubsetSelection(numbered(4), 1, 2, threshold=ONE // 2)
+    ),
+    "high-low subset 8 planes": lambda: hiding(80, range(70), SubsetSelection(numbered(70), 1, 20, coin=85, planes=8)),
+    "high-low subset, 80 to add": lambda: hiding(
+        210, range(200), SubsetSelection(numbered(200), 1, 80, coin=0, planes=1)
+    ),
     "high-low mixed s=2": lambda: HighLowMixedSubsets(numbered(9), [0, 5], 1, (1, 2), weight=ODD, share="1/2"),
     "high-low mixed s=63": lambda: HighLowMixedSubsets(
         numbered(70), range(63), 1, (20, 21), weight=ONE // 2, share="1/2"
@@ -374,7 +383,7 @@ EDGES: dict[str, Callable[[], Mechanism]] = {
     "high-low mixed s=130": lambda: HighLowMixedSubsets(
         numbered(140), range(130), 1, (40, 130), weight=ODD, share="1/2", coins=(77, None), planes=8
     ),
-    "high-low subset no coin": lambda: HighLowSubset(numbered(80), range(70), 1, 3, coin=0, planes=1),
+    "high-low subset no coin": lambda: hiding(80, range(70), SubsetSelection(numbered(70), 1, 3, coin=0, planes=1)),
     "blocks of responses": lambda: parts(*(RandomizedResponse(numbered(k), k) for k in (3, 1, 10, 2))),
     "blocks of hadamard": lambda: parts(*(HadamardResponse(numbered(k), 1) for k in (3, 10, 70))),
     "blocks of cyclic": lambda: parts(*(CyclicDesign(numbered(k), 1) for k in (3, 10, 70))),
@@ -490,15 +499,12 @@ thresholds = st.one_of(
 
 
 KINDS = (
-    BlockMechanism,
     ComposedSubsets,
     CyclicDesign,
     HadamardResponse,
-    HighLowCyclic,
-    HighLowHadamard,
-    HighLowSubset,
     NestedCyclic,
     OneBit,
+    Parts,
     RandomizedResponse,
     ShiftedBins,
     SubsetSelection,
@@ -528,6 +534,19 @@ def mixtures(draw: st.DrawFn) -> Mixture:
 
 
 @st.composite
+def shuffled_parts(draw: st.DrawFn) -> Parts:
+    """Parts in any order of values, some of which are unprotected."""
+    each = draw(st.lists(mixtures(), min_size=1, max_size=5))
+    owners = [number for number, mixture in enumerate(each) for _ in range(len(mixture.domain))]
+    revealed = draw(st.lists(st.integers(0, len(each) - 1), max_size=9))
+    labels = draw(st.permutations([*((owner, True) for owner in owners), *((owner, False) for owner in revealed)]))
+    order = list(dict.fromkeys(owner for owner, _ in labels))
+    unprotected = [x for x, (_, is_protected) in enumerate(labels) if not is_protected]
+    part_of = [order.index(owner) for owner, _ in labels]
+    return Parts(numbered(len(labels)), part_of, [each[owner] for owner in order], unprotected)
+
+
+@st.composite
 def mechanisms(draw: st.DrawFn) -> Mechanism:
     kind = draw(st.sampled_from(KINDS))
     k = draw(st.integers(2, 140))
@@ -539,8 +558,6 @@ def mechanisms(draw: st.DrawFn) -> Mechanism:
         return HadamardResponse(numbered(k), 1, block_size=size, blocks=blocks, threshold=draw(thresholds))
     if kind is CyclicDesign:
         return CyclicDesign(numbered(k), draw(levels))
-    if kind is HighLowCyclic:
-        return HighLowCyclic(numbered(k), draw(st.sets(st.integers(0, k - 1), min_size=2)), draw(levels))
     if kind is OneBit:
         positions = [0, *draw(st.lists(st.integers(1, 2**40), min_size=k - 1, max_size=k - 1))]
         return OneBit(numbered(k), draw(levels), positions=positions)
@@ -554,16 +571,8 @@ def mechanisms(draw: st.DrawFn) -> Mechanism:
     if kind is UnaryEncoding:
         other, own = sorted([draw(thresholds), draw(thresholds)])
         return UnaryEncoding(numbered(k), 1, own=own, other=other)
-    if kind is BlockMechanism:
-        return parts(*draw(st.lists(mixtures(), min_size=1, max_size=5)))
-    if kind in (HighLowHadamard, HighLowSubset):
-        sensitive = draw(st.sets(st.integers(0, k - 1), min_size=1))
-        given: dict[str, Any] = {"threshold": draw(thresholds)}
-        if kind is HighLowHadamard:
-            given["block_size"] = 2 ** draw(st.integers(1, 20))
-        if kind is HighLowSubset:
-            given["size"] = draw(st.integers(1, max(1, len(sensitive) - 1)))
-        return kind(numbered(k), sensitive, 1, **given)
+    if kind is Parts:
+        return draw(shuffled_parts())
     if kind is Waves:
         modulus = k + draw(st.integers(1, 9))
         rates = sorted(draw(st.tuples(st.integers(1, modulus), st.integers(1, modulus))))

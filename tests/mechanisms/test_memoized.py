@@ -15,10 +15,10 @@ import sfumato as sf
 from sfumato._core import Epsilon
 from sfumato.errors import InvalidInput, NoMechanism, PolicyViolated, UnknownSpec
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.draws import BitDraws
-from sfumato.mechanisms.high_low.subset import HighLowSubset
 from sfumato.mechanisms.memoized.mechanism import MemoizedMechanism
+from sfumato.mechanisms.parts import BlockMechanism
+from sfumato.mechanisms.parts.high_low import HighLowSubset
 from sfumato.mechanisms.systems.buckets import LocalHashing
 from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
 from sfumato.mechanisms.systems.singletons import RandomizedResponse
@@ -506,3 +506,11 @@ def test_reports_of_several_devices_may_be_listed_or_stacked(name: str) -> None:
     assert sf.aggregate(mechanism, reports) == sf.aggregate(mechanism, np.stack(reports)) == joined
     with pytest.raises(InvalidInput, match="must hold"):
         sf.aggregate(mechanism, np.stack([np.concatenate(reports)] * 2))
+
+
+def test_one_part_of_all_values_takes_the_least_level_of_a_lifetime_on_pairs() -> None:
+    domain = R(4)
+    for lifetime in (sf.Uniform(domain, 3), sf.Blocks(domain, "aabb", 3), sf.Blocks(domain, "aaaa", 3)):
+        single = sf.mechanisms.UtilityOptimizedRR(domain, domain, 1)
+        made = MemoizedMechanism.for_policies(single, sf.Uniform(domain, 1), lifetime)
+        assert made.permanent == sf.mechanisms.UtilityOptimizedRR(domain, domain, 3)

@@ -20,8 +20,8 @@ from sfumato.auditing.interpreter import sampler_law
 from sfumato.compiler.candidates import candidates
 from sfumato.errors import InvalidInput, LimitExceeded
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.blocks.nested import NestedMechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
+from sfumato.mechanisms.nested import NestedMechanism
 from sfumato.mechanisms.nested_cyclic.sizes import (
     _descend,
     _least,

@@ -17,7 +17,7 @@ import sfumato as sf
 from sfumato._core.exact import INFINITE, ZERO, Epsilon
 from sfumato.device.ledger import _greatest_epsilon
 from sfumato.errors import CannotCompose, InvalidInput
-from sfumato.mechanisms.high_low.subset import HighLowSubset
+from sfumato.mechanisms.parts.high_low import HighLowSubset
 from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.mechanisms.table.binary import PriorBinary, one_sided_as_printed

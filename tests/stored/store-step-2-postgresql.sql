@@ -78,15 +78,15 @@ CREATE TABLE public.tokens (
     spent bigint NOT NULL
 );
 INSERT INTO public.admins VALUES ('\xefeed3802cc783b378db7c719c6fcfbf2c74db5cc37c504a81a25ba0618a793d', 1794979205);
-INSERT INTO public.batches VALUES ('\xd5ad493324543b86e2b09b45f96599df', '\xfe79e96d5debb456a5cebe2ff01d51f400000001');
-INSERT INTO public.batches VALUES ('\xc3552e3bc4a35af0ebe9d5603041b395', '\xf58c33b73096bc68b7e86922d549fc8500000001');
+INSERT INTO public.batches VALUES ('\xd5ad493324543b86e2b09b45f96599df', '\x4ecc7e5e9fe57e0278d11f34b35c1ff100000001');
+INSERT INTO public.batches VALUES ('\xc3552e3bc4a35af0ebe9d5603041b395', '\x28298dd7f71043d870ddcd7ee241d9a500000001');
 INSERT INTO public.batches VALUES ('\xeacaeec92b960ba377d423042620244d', '\xcbadefdc3a76357700343704d591798a00000028');
 INSERT INTO public.batches VALUES ('\x6ada106de0de6ab196f379504283eeea', '\x99010021ba38fdf2e785846010023b8900000013');
 INSERT INTO public.batches VALUES ('\xaf7914bf10a1ea1e487441a9cbfbef3a', '\xb81f145d3b0882ab3246a8c2d814bb1c00000001');
 INSERT INTO public.batches VALUES ('\x51ed2baff018b9392025923397173eba', '\x24a65684c4831e093d500e55370ae0d000000028');
 INSERT INTO public.batches VALUES ('\xf2376f6a753168aab4094f4a269536bc', '\x7652029283574ac55b28a63cc05c10cd00000013');
 INSERT INTO public.batches VALUES ('\x2cb2f98b219e404509873598594cac33', '\x1c0dee14f70e0246f2ede9c2457be6ff00000001');
-INSERT INTO public.collections OVERRIDING SYSTEM VALUE VALUES (1, 'tjv4e35qqgwulmyj', 1794979205, NULL, '{"domain":{"values":["none","flu","hiv","cancer","other"]},"policy":{"epsilon":"1","kind":"high-low","sensitive":["hiv","cancer"]}}', '{"domain":{"values":["none","flu","hiv","cancer","other"]},"layout":[{"frame_bits":64,"lanes":0,"numbers":[[32,32],[0,32]],"planes":0,"planes_start":0}],"mechanism":"high-low-subset","parameters":{"epsilon":"1","sensitive":[2,3],"size":1,"threshold":"8524556932045589908"},"report":{"bits":3,"encoding":"index"},"version":1}', '{
+INSERT INTO public.collections OVERRIDING SYSTEM VALUE VALUES (1, 'tjv4e35qqgwulmyj', 1794979205, NULL, '{"domain":{"values":["none","flu","hiv","cancer","other"]},"policy":{"epsilon":"1","kind":"high-low","sensitive":["hiv","cancer"]}}', '{"domain":{"values":["none","flu","hiv","cancer","other"]},"layout":[{"frame_bits":64,"lanes":0,"numbers":[[32,32],[0,32]],"planes":0,"planes_start":0}],"mechanism":"parts","parameters":{"kind":[0],"kinds":[{"mechanism":"randomized-response","parameters":{"epsilon":"1","threshold":"8524556932045589908"},"size":2}],"part_of":[0,0,0,0,0],"unprotected":[0,1,4]},"report":{"bits":3,"encoding":"index"},"version":1}', '{
   "format": "sfumato-certificate",
   "version": 1,
   "holds": true,
@@ -105,10 +105,10 @@ INSERT INTO public.collections OVERRIDING SYSTEM VALUE VALUES (1, 'tjv4e35qqgwul
   "fault": null,
   "evidence": "law read from the sampler, every branch of all 5 values",
   "read": "all",
-  "mechanism_hash": "e90b928456c8ba0fe91c054d4fa78d53109bcfc95aa68c8b88a78890916ba6d2",
+  "mechanism_hash": "147c80fefbee7fa15f7779a8a96cf4d47136433b5b26d5db7063bf5f629ed703",
   "policy_hash": "41f707c398030619888e171e051ce1bf4656d2be78a71a4e52404dc89bc333f3",
   "mechanism": {
-    "mechanism": "high-low-subset",
+    "mechanism": "parts",
     "version": 1,
     "domain": {
       "values": [
@@ -120,13 +120,31 @@ INSERT INTO public.collections OVERRIDING SYSTEM VALUE VALUES (1, 'tjv4e35qqgwul
       ]
     },
     "parameters": {
-      "sensitive": [
-        2,
-        3
+      "part_of": [
+        0,
+        0,
+        0,
+        0,
+        0
       ],
-      "epsilon": "1",
-      "threshold": "8524556932045589908",
-      "size": 1
+      "unprotected": [
+        0,
+        1,
+        4
+      ],
+      "kinds": [
+        {
+          "mechanism": "randomized-response",
+          "size": 2,
+          "parameters": {
+            "epsilon": "1",
+            "threshold": "8524556932045589908"
+          }
+        }
+      ],
+      "kind": [
+        0
+      ]
     },
     "report": {
       "encoding": "index",
@@ -1099,8 +1117,8 @@ INSERT INTO public.migrations VALUES (1);
 INSERT INTO public.progress VALUES ('tjv4e35qqgwulmyj', 'open', 2, 2);
 INSERT INTO public.progress VALUES ('pp5rvngdqj3wsepj', 'open', 60, 3);
 INSERT INTO public.progress VALUES ('2t2bbwoxav5j6rfs', 'open', 60, 3);
-INSERT INTO public.raw VALUES ('tjv4e35qqgwulmyj', 20775, 0, 0, '\x5346554d01000000e90b928456c8ba0fe91c054d4fa78d53109bcfc95aa68c8b88a78890916ba6d2010000000000000004');
-INSERT INTO public.raw VALUES ('tjv4e35qqgwulmyj', 20775, 1, 0, '\x5346554d01000000e90b928456c8ba0fe91c054d4fa78d53109bcfc95aa68c8b88a78890916ba6d2010000000000000000');
+INSERT INTO public.raw VALUES ('tjv4e35qqgwulmyj', 20775, 0, 0, '\x5346554d01000000147c80fefbee7fa15f7779a8a96cf4d47136433b5b26d5db7063bf5f629ed703010000000000000004');
+INSERT INTO public.raw VALUES ('tjv4e35qqgwulmyj', 20775, 1, 0, '\x5346554d01000000147c80fefbee7fa15f7779a8a96cf4d47136433b5b26d5db7063bf5f629ed703010000000000000000');
 INSERT INTO public.raw VALUES ('2t2bbwoxav5j6rfs', 20775, 0, 0, '\x5346554d01000000a1aa695f2cf83294b95e9b8d2144c99dfd8b10f0145563e4ea2634c56f1275ae280000000000000000100482300c445114c6712008922489a22c4ce338912449d3445595b671');
 INSERT INTO public.raw VALUES ('2t2bbwoxav5j6rfs', 20775, 1, 0, '\x5346554d01000000a1aa695f2cf83294b95e9b8d2144c99dfd8b10f0145563e4ea2634c56f1275ae130000000000000000200883611848a228cbd240925401');
 INSERT INTO public.raw VALUES ('2t2bbwoxav5j6rfs', 20775, 2, 0, '\x5346554d01000000a1aa695f2cf83294b95e9b8d2144c99dfd8b10f0145563e4ea2634c56f1275ae01000000000000000c');

@@ -8,7 +8,7 @@ CREATE TABLE collections (
             created INTEGER NOT NULL, previous TEXT REFERENCES collections (id),
             policy TEXT NOT NULL, mechanism TEXT NOT NULL, certificate TEXT NOT NULL, about TEXT NOT NULL,
             key_hash BLOB, question TEXT);
-INSERT INTO "collections" VALUES(1,'bjjw3tcqf6lhhrg2',1794979202,NULL,'{"domain":{"values":["none","flu","hiv","cancer","other"]},"policy":{"epsilon":"1","kind":"high-low","sensitive":["hiv","cancer"]}}','{"domain":{"values":["none","flu","hiv","cancer","other"]},"layout":[{"frame_bits":64,"lanes":0,"numbers":[[32,32],[0,32]],"planes":0,"planes_start":0}],"mechanism":"high-low-subset","parameters":{"epsilon":"1","sensitive":[2,3],"size":1,"threshold":"8524556932045589908"},"report":{"bits":3,"encoding":"index"},"version":1}','{
+INSERT INTO "collections" VALUES(1,'bjjw3tcqf6lhhrg2',1794979202,NULL,'{"domain":{"values":["none","flu","hiv","cancer","other"]},"policy":{"epsilon":"1","kind":"high-low","sensitive":["hiv","cancer"]}}','{"domain":{"values":["none","flu","hiv","cancer","other"]},"layout":[{"frame_bits":64,"lanes":0,"numbers":[[32,32],[0,32]],"planes":0,"planes_start":0}],"mechanism":"parts","parameters":{"kind":[0],"kinds":[{"mechanism":"randomized-response","parameters":{"epsilon":"1","threshold":"8524556932045589908"},"size":2}],"part_of":[0,0,0,0,0],"unprotected":[0,1,4]},"report":{"bits":3,"encoding":"index"},"version":1}','{
   "format": "sfumato-certificate",
   "version": 1,
   "holds": true,
@@ -27,10 +27,10 @@ INSERT INTO "collections" VALUES(1,'bjjw3tcqf6lhhrg2',1794979202,NULL,'{"domain"
   "fault": null,
   "evidence": "law read from the sampler, every branch of all 5 values",
   "read": "all",
-  "mechanism_hash": "e90b928456c8ba0fe91c054d4fa78d53109bcfc95aa68c8b88a78890916ba6d2",
+  "mechanism_hash": "147c80fefbee7fa15f7779a8a96cf4d47136433b5b26d5db7063bf5f629ed703",
   "policy_hash": "41f707c398030619888e171e051ce1bf4656d2be78a71a4e52404dc89bc333f3",
   "mechanism": {
-    "mechanism": "high-low-subset",
+    "mechanism": "parts",
     "version": 1,
     "domain": {
       "values": [
@@ -42,13 +42,31 @@ INSERT INTO "collections" VALUES(1,'bjjw3tcqf6lhhrg2',1794979202,NULL,'{"domain"
       ]
     },
     "parameters": {
-      "sensitive": [
-        2,
-        3
+      "part_of": [
+        0,
+        0,
+        0,
+        0,
+        0
       ],
-      "epsilon": "1",
-      "threshold": "8524556932045589908",
-      "size": 1
+      "unprotected": [
+        0,
+        1,
+        4
+      ],
+      "kinds": [
+        {
+          "mechanism": "randomized-response",
+          "size": 2,
+          "parameters": {
+            "epsilon": "1",
+            "threshold": "8524556932045589908"
+          }
+        }
+      ],
+      "kind": [
+        0
+      ]
     },
     "report": {
       "encoding": "index",
@@ -1034,11 +1052,11 @@ CREATE TABLE raw (
 INSERT INTO "raw" VALUES('2xqb4ggnwurvrze4',20775,0,0,X'5346554D01000000A1AA695F2CF83294B95E9B8D2144C99DFD8B10F0145563E4EA2634C56F1275AE280000000000000000100482300C445114C6712008922489A22C4CE338912449D3445595B671');
 INSERT INTO "raw" VALUES('2xqb4ggnwurvrze4',20775,1,0,X'5346554D01000000A1AA695F2CF83294B95E9B8D2144C99DFD8B10F0145563E4EA2634C56F1275AE130000000000000000200883611848A228CBD240925401');
 INSERT INTO "raw" VALUES('2xqb4ggnwurvrze4',20775,2,0,X'5346554D01000000A1AA695F2CF83294B95E9B8D2144C99DFD8B10F0145563E4EA2634C56F1275AE01000000000000000C');
-INSERT INTO "raw" VALUES('bjjw3tcqf6lhhrg2',20775,0,0,X'5346554D01000000E90B928456C8BA0FE91C054D4FA78D53109BCFC95AA68C8B88A78890916BA6D2010000000000000004');
-INSERT INTO "raw" VALUES('bjjw3tcqf6lhhrg2',20775,1,0,X'5346554D01000000E90B928456C8BA0FE91C054D4FA78D53109BCFC95AA68C8B88A78890916BA6D2010000000000000000');
+INSERT INTO "raw" VALUES('bjjw3tcqf6lhhrg2',20775,0,0,X'5346554D01000000147C80FEFBEE7FA15F7779A8A96CF4D47136433B5B26D5DB7063BF5F629ED703010000000000000004');
+INSERT INTO "raw" VALUES('bjjw3tcqf6lhhrg2',20775,1,0,X'5346554D01000000147C80FEFBEE7FA15F7779A8A96CF4D47136433B5B26D5DB7063BF5F629ED703010000000000000000');
 CREATE TABLE recent (number INTEGER PRIMARY KEY AUTOINCREMENT, records BLOB NOT NULL);
-INSERT INTO "recent" VALUES(1,X'399D3DB7FF392D57208180D691ADE4ACFE79E96D5DEBB456A5CEBE2FF01D51F400000001');
-INSERT INTO "recent" VALUES(2,X'EA1EEFF490AF965A2157BE16824F6C4FF58C33B73096BC68B7E86922D549FC8500000001');
+INSERT INTO "recent" VALUES(1,X'399D3DB7FF392D57208180D691ADE4AC4ECC7E5E9FE57E0278D11F34B35C1FF100000001');
+INSERT INTO "recent" VALUES(2,X'EA1EEFF490AF965A2157BE16824F6C4F28298DD7F71043D870DDCD7EE241D9A500000001');
 INSERT INTO "recent" VALUES(3,X'40106D1F619A01F3E746D67ED6F12052CBADEFDC3A76357700343704D591798A00000028');
 INSERT INTO "recent" VALUES(4,X'4F27CFF339472D5CE1FCF59EC8DF181C99010021BA38FDF2E785846010023B8900000013');
 INSERT INTO "recent" VALUES(5,X'582A5612867D07104F22B48189942417B81F145D3B0882AB3246A8C2D814BB1C00000001');

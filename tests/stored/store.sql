@@ -11,7 +11,7 @@ CREATE TABLE collections (
             number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, created INTEGER NOT NULL, previous TEXT REFERENCES collections (id),
             policy TEXT NOT NULL, mechanism TEXT NOT NULL, certificate TEXT NOT NULL, about TEXT NOT NULL,
             key_hash BLOB);
-INSERT INTO "collections" VALUES(1,'tu6uua4cmfazbnsl',1794823393,NULL,'{"domain":{"values":["none","flu","hiv","cancer","other"]},"policy":{"epsilon":"1","kind":"high-low","sensitive":["flu","hiv","cancer"]}}','{"domain":{"values":["none","flu","hiv","cancer","other"]},"layout":[{"frame_bits":192,"lanes":3,"numbers":[[32,32]],"planes":2,"planes_start":64}],"mechanism":"high-low-subset","parameters":{"coin":3,"epsilon":"1","planes":2,"sensitive":[1,2,3],"size":2,"threshold":"9848952585754895021"},"report":{"bits":5,"encoding":"parted"},"version":1}','{
+INSERT INTO "collections" VALUES(1,'tu6uua4cmfazbnsl',1794823393,NULL,'{"domain":{"values":["none","flu","hiv","cancer","other"]},"policy":{"epsilon":"1","kind":"high-low","sensitive":["flu","hiv","cancer"]}}','{"domain":{"values":["none","flu","hiv","cancer","other"]},"layout":[{"frame_bits":192,"lanes":3,"numbers":[[32,32]],"planes":2,"planes_start":64}],"mechanism":"parts","parameters":{"kind":[0],"kinds":[{"mechanism":"subset-selection","parameters":{"coin":3,"epsilon":"1","planes":2,"size":2,"threshold":"9848952585754895021"},"size":3}],"part_of":[0,0,0,0,0],"unprotected":[0,4]},"report":{"bits":5,"encoding":"parted"},"version":1}','{
   "format": "sfumato-certificate",
   "version": 1,
   "holds": true,
@@ -30,10 +30,10 @@ INSERT INTO "collections" VALUES(1,'tu6uua4cmfazbnsl',1794823393,NULL,'{"domain"
   "fault": null,
   "evidence": "law read from the sampler, every branch of all 5 values",
   "read": "all",
-  "mechanism_hash": "153ea434b4a61d7bb73ea411d049f5b61195d35326511cad14522941e86d7d59",
+  "mechanism_hash": "89f5a5e70215004bc20e455ce482f9e861442333ac849a5fb396a298ab5cbec5",
   "policy_hash": "868d28b1d50aaf6137e7bb2814934212d60c3ba5997b48fb6e067a3e7761f6ea",
   "mechanism": {
-    "mechanism": "high-low-subset",
+    "mechanism": "parts",
     "version": 1,
     "domain": {
       "values": [
@@ -45,16 +45,33 @@ INSERT INTO "collections" VALUES(1,'tu6uua4cmfazbnsl',1794823393,NULL,'{"domain"
       ]
     },
     "parameters": {
-      "sensitive": [
-        1,
-        2,
-        3
+      "part_of": [
+        0,
+        0,
+        0,
+        0,
+        0
       ],
-      "epsilon": "1",
-      "size": 2,
-      "threshold": "9848952585754895021",
-      "coin": 3,
-      "planes": 2
+      "unprotected": [
+        0,
+        4
+      ],
+      "kinds": [
+        {
+          "mechanism": "subset-selection",
+          "size": 3,
+          "parameters": {
+            "epsilon": "1",
+            "size": 2,
+            "threshold": "9848952585754895021",
+            "coin": 3,
+            "planes": 2
+          }
+        }
+      ],
+      "kind": [
+        0
+      ]
     },
     "report": {
       "encoding": "parted",
@@ -325,14 +342,14 @@ CREATE TABLE raw (
 INSERT INTO "raw" VALUES('skfbcfqqsjtjamyo',20773,0,0,X'5346554D010000009B27C8BA9637EFA10BCC298CF21D2FE156BAA928BCA0F75C6CEACB353EB53FCB0100000000000000963721040500999032D2CD9CD8A08A7001');
 INSERT INTO "raw" VALUES('skfbcfqqsjtjamyo',20773,1,0,X'5346554D010000009B27C8BA9637EFA10BCC298CF21D2FE156BAA928BCA0F75C6CEACB353EB53FCB01000000000000001B8935B031C901460951482C034EA33D00');
 INSERT INTO "raw" VALUES('skfbcfqqsjtjamyo',20773,2,0,X'5346554D010000009B27C8BA9637EFA10BCC298CF21D2FE156BAA928BCA0F75C6CEACB353EB53FCB0100000000000000D66B430A4D222B064144EC161401930F02');
-INSERT INTO "raw" VALUES('tu6uua4cmfazbnsl',20773,0,0,X'5346554D01000000153EA434B4A61D7BB73EA411D049F5B61195D35326511CAD14522941E86D7D593200000000000000638C31C618A594524A29A594528C31C618638C31C61883104208218410841002');
-INSERT INTO "raw" VALUES('tu6uua4cmfazbnsl',20773,1,0,X'5346554D01000000153EA434B4A61D7BB73EA411D049F5B61195D35326511CAD14522941E86D7D591D00000000000000638C31C618A594528A31C61863104208410801');
-INSERT INTO "raw" VALUES('tu6uua4cmfazbnsl',20773,2,0,X'5346554D01000000153EA434B4A61D7BB73EA411D049F5B61195D35326511CAD14522941E86D7D59010000000000000003');
+INSERT INTO "raw" VALUES('tu6uua4cmfazbnsl',20773,0,0,X'5346554D0100000089F5A5E70215004BC20E455CE482F9E861442333AC849A5FB396A298AB5CBEC53200000000000000638C31C618A594524A29A594528C31C618638C31C61883104208218410841002');
+INSERT INTO "raw" VALUES('tu6uua4cmfazbnsl',20773,1,0,X'5346554D0100000089F5A5E70215004BC20E455CE482F9E861442333AC849A5FB396A298AB5CBEC51D00000000000000638C31C618A594528A31C61863104208410801');
+INSERT INTO "raw" VALUES('tu6uua4cmfazbnsl',20773,2,0,X'5346554D0100000089F5A5E70215004BC20E455CE482F9E861442333AC849A5FB396A298AB5CBEC5010000000000000003');
 INSERT INTO "raw" VALUES('va7owggv66skn4ag',20773,0,1,X'5346554D010000002FD836DF1665010149F8FCC454664B54AF8F6840184A2795A417F4D44266E9BA5000000000000000638C31C6186394524A29A594628C31C61863524A2925A594524A31C618638C31C6628C31C628A594524A2929C618638C31C6');
 CREATE TABLE recent (number INTEGER PRIMARY KEY AUTOINCREMENT, records BLOB NOT NULL);
-INSERT INTO "recent" VALUES(1,X'86704313B0989C289F13BED354A1449DACD50A8D814B67D0AFE58AECFF8B17B200000032');
-INSERT INTO "recent" VALUES(2,X'BC4F846D295BD9297F9A1FA6421061FDD1505AF141059C73A608A5096FBECE100000001D');
-INSERT INTO "recent" VALUES(3,X'FD96BC83E185AF58E337DFC675B3EFC1A028812B5112DA88E52CFB350F68E68B00000001');
+INSERT INTO "recent" VALUES(1,X'86704313B0989C289F13BED354A1449D711F4ACEBAB4F35C96102FD5174CAB6E00000032');
+INSERT INTO "recent" VALUES(2,X'BC4F846D295BD9297F9A1FA6421061FDB469A6C6E1CCEBA3F54E9205B2DD6AFD0000001D');
+INSERT INTO "recent" VALUES(3,X'FD96BC83E185AF58E337DFC675B3EFC134AD08BEBEDACB56A0ABB2788361AE5500000001');
 INSERT INTO "recent" VALUES(4,X'342A4E978FB8A73DE2FDD264AE4A0B3689DE791110D9396B20E1CE92B9498A0A00000032');
 INSERT INTO "recent" VALUES(5,X'E8970D601419B7D8DC62501C5B313A2F50AF6BB05BC36CA8FDB30F8309021F360000001D');
 INSERT INTO "recent" VALUES(6,X'80F01A42D7A64BB9D549B7412F333471E3E96583416E16E09B58E464C6ED200700000001');

@@ -172,7 +172,7 @@ _cases(
     {
         "labels": lambda: m.HighLowHadamard(_SMALL, _FEARED, 1, block_size=4),
         "thirds": lambda: m.HighLowHadamard(_values(70), range(1, 70, 3), 3, block_size=8),
-        "published": lambda: m.HighLowHadamard.published(_SMALL, ["hiv"], "0.5"),
+        "published": lambda: m.HighLowHadamard(_SMALL, ["hiv"], "0.5", published=True),
         "zero": lambda: m.HighLowHadamard(_SMALL, _FEARED, 0, block_size=4),
     },
     lambda k: m.HighLowHadamard(_values(k), _half(k), 1),

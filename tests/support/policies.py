@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 import sfumato as sf
-from sfumato.mechanisms.blocks.nested import NestedMechanism
+from sfumato.mechanisms.nested import NestedMechanism
 
 Floats = npt.NDArray[np.float64]
 

@@ -205,21 +205,30 @@ test("the law of fewer values than residues counts the empty sets", () => {
 })
 
 test("designs hide the sensitive values, and the values of a block", () => {
-	assert.equal(compare(readMechanism(spec(FANO, 8, "high-low-cyclic", { sensitive: [1, 2, 4, 7] }))), 7 + 4)
 	const { parameters } = spec(FANO),
 		kinds = [
 			{ mechanism: "cyclic-design", size: 3, parameters },
 			{ mechanism: "randomized-response", size: 2, parameters },
 		]
-	const block = {
+	const parts = {
 		...spec(FANO, 8),
-		mechanism: "block",
-		parameters: { blocks: [0, 1, 0, 2, 1, 2, 0, 2], kind: [0, 1, 0], kinds },
+		mechanism: "parts",
+		parameters: { part_of: [0, 1, 0, 2, 1, 2, 0, 2], unprotected: [], kind: [0, 1, 0], kinds },
 	}
-	assert.equal(compare(readMechanism(block)), 7 + 2 + 7)
-	for (const change of [{ kind: [0, 0, 0] }, { kind: [0, 2, 0] }, { kinds: [{ ...kinds[0], size: 2 }, kinds[1]] }]) {
-		assert.throws(() => readMechanism({ ...block, parameters: { ...block.parameters, ...change } }))
-	}
+	assert.equal(compare(readMechanism(parts)), 7 + 2 + 7)
+	const changed = (/** @type {any} */ change) => ({ ...parts, parameters: { ...parts.parameters, ...change } })
+	for (const change of [
+		{ kind: [0, 0, 0] },
+		{ kind: [0, 2, 0] },
+		{ kinds: [{ ...kinds[0], size: 2 }, kinds[1]] },
+		{ unprotected: [0] },
+		{ unprotected: undefined },
+	])
+		assert.throws(() => readMechanism(changed(change)))
+	const open = { part_of: Array(8).fill(0), kind: [0] },
+		four = [{ mechanism: "cyclic-design", size: 4, parameters }]
+	assert.equal(compare(readMechanism(changed({ ...open, unprotected: [0, 3, 5, 6], kinds: four }))), 7 + 4)
+	assert.throws(() => readMechanism(changed({ ...open, unprotected: [3, 0, 5, 6], kinds: four })))
 })
 
 test("sets that are too many to weigh are bounded", () => {

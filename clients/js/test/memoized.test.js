@@ -8,7 +8,7 @@ import { close, distribution, published } from "../testing.js"
 const VECTORS = published("memoized.json")
 const copy = (document) => JSON.parse(JSON.stringify(document))
 const [uniform] = VECTORS,
-	BLOCKS = VECTORS.find(({ spec }) => spec.parameters.mechanism === "block"),
+	BLOCKS = VECTORS.find(({ spec }) => spec.parameters.mechanism === "parts" && spec.parameters.keep.length > 1),
 	TABLE = VECTORS.find(({ spec }) => spec.parameters.mechanism === "table")
 const SUBSETS = VECTORS.find(
 	({ spec: { parameters: p } }) => p.mechanism === "subset-selection" && p.permanent.size < p.single.size,
@@ -45,7 +45,8 @@ const FAULTS = [
 		(p) => Object.assign(p, { permanent: p.single, single: p.permanent, keep: [p.keep[0].reverse()] }),
 	],
 	["the odds of another part", BLOCKS, (p) => p.keep.reverse()],
-	["another partition", BLOCKS, (p) => (p.permanent.blocks = [0, 0, 0, 1, 1])],
+	["another partition", BLOCKS, (p) => (p.permanent.part_of = [0, 0, 0, 1, 1])],
+	["other unprotected values", BLOCKS, (p) => (p.permanent.unprotected = [0])],
 	["larger permanent sets", SUBSETS, (p) => (p.permanent.size = p.single.size + 1)],
 	[
 		"a table that is not a mixture",
@@ -65,7 +66,7 @@ for (const [name, vector, change] of FAULTS)
 	})
 
 for (const vector of VECTORS.filter(
-	({ spec: { domain, parameters: p } }) => domain.values && p.mechanism !== "block",
+	({ spec: { domain, parameters: p } }) => domain.values && !(p.mechanism === "parts" && p.keep.length > 1),
 )) {
 	test(`two reports about one answer reveal at most the answer: ${vector.hash.slice(0, 8)}`, () => {
 		const mechanism = client.readMechanism(vector.spec),

@@ -613,7 +613,7 @@ def high_low_worst_risk(sensitive: int, harmless: int, epsilon: EpsilonLike) -> 
     and concave in p. Permutations of the sensitive values, and of the harmless values, leave the policy unchanged. A
     saddle point therefore exists at a p that is uniform within both classes. A search over the total probability of the
     sensitive values finds it, and its cost hardly depends on the numbers of values. The result is a lower bound from
-    the dual problem at that p. :class:`HighLowMixedSubsets` attains it, or :class:`HighLowSubset` where one subset size
+    the dual problem at that p. :class:`HighLowMixedSubsets` attains it, or :func:`HighLowSubset` where one subset size
     is sufficient. In tests, the distance is below one part in a million.
 
     Examples

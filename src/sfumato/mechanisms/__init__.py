@@ -22,9 +22,15 @@ from sfumato.mechanisms.estimators.base import Estimator as Estimator
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable as NotIdentifiable
 from sfumato.mechanisms.estimators.marginals import MarginalEstimator as MarginalEstimator
 from sfumato.mechanisms.families import *
-from sfumato.mechanisms.high_low import UtilityOptimizedRR as UtilityOptimizedRR
 from sfumato.mechanisms.memoized.instantaneous import InstantaneousResponse as InstantaneousResponse
 from sfumato.mechanisms.mixture import Mixture as Mixture
+from sfumato.mechanisms.parts import (
+    BlockMechanism as BlockMechanism,
+    HighLowCyclic as HighLowCyclic,
+    HighLowHadamard as HighLowHadamard,
+    HighLowSubset as HighLowSubset,
+    UtilityOptimizedRR as UtilityOptimizedRR,
+)
 from sfumato.mechanisms.registry import mechanism_classes as mechanism_classes, register as register
 from sfumato.mechanisms.reports.base import ReportFormat as ReportFormat
 from sfumato.mechanisms.reports.bitmap import BitmapFormat as BitmapFormat
@@ -56,6 +62,9 @@ if not TYPE_CHECKING:  # type checkers re-export the names of a starred import o
         "Estimator",
         "Field",
         "Finished",
+        "HighLowCyclic",
+        "HighLowHadamard",
+        "HighLowSubset",
         "IndependentReporting",
         "IndexFormat",
         "InstantaneousResponse",
@@ -108,7 +117,6 @@ from sfumato.mechanisms.estimators.limits import (
     variance_coefficients as variance_coefficients,
 )
 from sfumato.mechanisms.estimators.matrix import efficient_estimator as efficient_estimator
-from sfumato.mechanisms.high_low.sizes import best_high_low_mixture as best_high_low_mixture
 from sfumato.mechanisms.kernels import write_thresholds as write_thresholds
 from sfumato.mechanisms.kernels.base import Kernel as Kernel
 from sfumato.mechanisms.memoized.mechanism import (
@@ -118,7 +126,7 @@ from sfumato.mechanisms.memoized.mechanism import (
 )
 from sfumato.mechanisms.memoized.tables import response_tables as response_tables
 from sfumato.mechanisms.nested_cyclic.sizes import least_nested_risk as least_nested_risk
-from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism as PartitionedMechanism
+from sfumato.mechanisms.parts.sizes import best_high_low_mixture as best_high_low_mixture
 from sfumato.mechanisms.provenance import (
     is_library_format as is_library_format,
     is_library_mechanism as is_library_mechanism,

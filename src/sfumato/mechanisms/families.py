@@ -16,9 +16,8 @@ from sfumato.mechanisms.systems.shifts import *
 from sfumato.mechanisms.mean import *
 from sfumato.mechanisms.waves import *
 from sfumato.mechanisms.table import *
-from sfumato.mechanisms.high_low import *
+from sfumato.mechanisms.parts import *
 from sfumato.mechanisms.high_low_mixed import *
-from sfumato.mechanisms.blocks import *
 from sfumato.mechanisms.nested_cyclic import *
 from sfumato.mechanisms.composed_subsets import *
 from sfumato.mechanisms.product import *

@@ -19,7 +19,7 @@ from sfumato.mechanisms import (
     HighLowMixedSubsets,
     Mechanism,
     Mixture,
-    PartitionedMechanism,
+    Parts,
     UnaryEncoding,
 )
 
@@ -119,7 +119,7 @@ def _(mechanism: UnaryEncoding) -> Structure | None:
 class _PartsStructure(Structure):
     """Parts with one mixture each, and unprotected values that are revealed."""
 
-    def __init__(self, mechanism: PartitionedMechanism) -> None:
+    def __init__(self, mechanism: Parts) -> None:
         self._mechanism = mechanism
         self._structures = {part: _MixtureStructure(part) for part in mechanism.parts}
 
@@ -127,8 +127,8 @@ class _PartsStructure(Structure):
         mechanism = self._mechanism
         classes = np.zeros((len(mechanism.domain), 3), np.int64)
         classes[:, 0], classes[:, 1] = mechanism.part_of, mechanism.number_of == OUTSIDE
-        for number, part in enumerate(mechanism.parts):
-            classes[mechanism.protected(number), 2] = self._structures[part].classes()
+        for number in np.unique(mechanism.part_of).tolist():
+            classes[mechanism.protected(number), 2] = self._structures[mechanism.parts[number]].classes()
         return np.unique(classes, axis=0, return_inverse=True)[1].reshape(-1)
 
     def kinds(self, values: npt.NDArray[np.intp]) -> Integers:
@@ -177,11 +177,11 @@ class _PartsStructure(Structure):
         mechanism = self._mechanism
         for x in values:
             if mechanism.number_of[x] == OUTSIDE:
-                report = mechanism.revealed(x)
+                report = mechanism.numbering.revealed(x)
                 yield ReportGroup(tuple(mechanism.probability(report, y) for y in values), Fraction(0))
 
 
-structure_of.register(PartitionedMechanism, _PartsStructure)
+structure_of.register(Parts, _PartsStructure)
 
 
 class _TwoSizesStructure(_PartsStructure):

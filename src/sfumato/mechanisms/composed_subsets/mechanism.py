@@ -15,8 +15,8 @@ from sfumato._core import EpsilonLike
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Finished
-from sfumato.mechanisms.blocks.nested import NestedMechanism
 from sfumato.mechanisms.draws import Draws, Field, Layout
+from sfumato.mechanisms.nested import NestedMechanism
 from sfumato.mechanisms.systems.subsets import SubsetSelection, scaled_size
 
 __all__ = ["MOST_BLOCKS", "ComposedSubsets"]

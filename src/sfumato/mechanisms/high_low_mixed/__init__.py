@@ -7,11 +7,11 @@ from fractions import Fraction
 from functools import partial
 
 from sfumato.mechanisms.candidates import Candidate, CandidateRequest
-from sfumato.mechanisms.high_low.sizes import best_high_low_mixture
 from sfumato.mechanisms.high_low_mixed.count_law import draw_counts
 from sfumato.mechanisms.high_low_mixed.estimator import HighLowMixedEstimator
 from sfumato.mechanisms.high_low_mixed.mechanism import HighLowMixedSubsets
-from sfumato.mechanisms.partitioned.report_format import partitioned_format
+from sfumato.mechanisms.parts.report_format import parts_format
+from sfumato.mechanisms.parts.sizes import best_high_low_mixture
 from sfumato.mechanisms.registry import Family
 from sfumato.policy import HighLow
 
@@ -45,8 +45,8 @@ def _candidates(request: CandidateRequest) -> Iterator[tuple[str, Candidate]]:
 HIGH_LOW_MIXED = Family(
     mechanisms=(HighLowMixedSubsets,),
     estimator=HighLowMixedEstimator,
-    report_format=partitioned_format,
-    kernel="sfumato.mechanisms.high_low_mixed.kernel:build",
+    report_format=parts_format,
+    kernel="sfumato.mechanisms.parts.kernel:build_choice",
     candidates=_candidates,
     count_law=draw_counts,
     in_browser=True,

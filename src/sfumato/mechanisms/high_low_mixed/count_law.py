@@ -25,7 +25,7 @@ def draw_counts(mechanism: HighLowMixedSubsets, generator: Generator, n: int, tr
     distribution = sensitive / mass if mass > 0 else np.full(len(sensitive), 1 / len(sensitive))
     people = multinomial(generator, n, np.concatenate([[mass], truth[mechanism.unprotected]]))
     second = generator.binomial(people, mechanism.weight / ONE)
-    *starts, end = mechanism.count_offsets
+    *starts, end = mechanism.numbering.count_offsets
     counts = np.zeros(end + len(mechanism.unprotected), np.int64)
     for part, start, chosen in zip(mechanism.parts, starts, (people - second, second), strict=True):
         revealed = generator.binomial(chosen[1:], float(part.gamma))

@@ -9,8 +9,8 @@ import numpy as np
 from sfumato._core import Floats
 from sfumato.mechanisms.estimators.base import Estimator
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
-from sfumato.mechanisms.high_low.sizes import Information
 from sfumato.mechanisms.high_low_mixed.mechanism import HighLowMixedSubsets
+from sfumato.mechanisms.parts.sizes import Information
 from sfumato.mechanisms.systems.base import OUTSIDE
 
 __all__ = ["HighLowMixedEstimator"]
@@ -89,7 +89,7 @@ class HighLowMixedEstimator(Estimator):
             company = (members - 1) / (s - 1)
             self._sizes.append(
                 _Size(
-                    counts=slice(mechanism.count_offsets[number], mechanism.count_offsets[number + 1]),
+                    counts=mechanism.numbering.counts_of(number),
                     members=members if members < s else 1,
                     weight=float(weights[number]),
                     gamma=float(gammas[number]),
@@ -101,7 +101,7 @@ class HighLowMixedEstimator(Estimator):
                     harmless=(mixed + of_harmless * low) / (h * law),
                 )
             )
-        self._end = mechanism.count_offsets[-1]
+        self._end = mechanism.numbering.count_offsets[-1]
 
     def frequencies(self, fractions: Floats) -> Floats:
         revealed = fractions[self._end :]

@@ -7,14 +7,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from sfumato._core import EpsilonLike, checked_integer, checked_integers
-from sfumato.domain import Domain
+from sfumato.domain import Domain, checked_domain
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import SURROGATE_VALUES, Finished
 from sfumato.mechanisms.draws import Draws, Field, Layout
-from sfumato.mechanisms.high_low.base import HighLowMechanism
-from sfumato.mechanisms.high_low.sizes import best_high_low_mixture
 from sfumato.mechanisms.mixture import ONE, Mixture
+from sfumato.mechanisms.parts.mechanism import Parts
+from sfumato.mechanisms.parts.sizes import best_high_low_mixture
 from sfumato.mechanisms.systems.base import OUTSIDE
 from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.systems.subsets import MOST_PLANES, SubsetSelection, cheap_planes, scaled_size
@@ -26,11 +28,11 @@ __all__ = ["HighLowMixedSubsets"]
 MixedState = tuple[int, tuple[int, Any] | None]
 
 
-class HighLowMixedSubsets(HighLowMechanism):
+class HighLowMixedSubsets(Parts):
     """Subset selection among the sensitive values with two subset sizes, for the policy :class:`HighLow`.
 
     A coin that does not depend on the value chooses one of two sizes d. The report is then that of
-    :class:`HighLowSubset` with sets of d sensitive values: such a set, or one harmless value. The size that is best for
+    :func:`HighLowSubset` with sets of d sensitive values: such a set, or one harmless value. The size that is best for
     the frequencies of single values differs from the size that is best for their total. Two sizes together may
     therefore have a smaller error than any single size.
 
@@ -133,7 +135,8 @@ class HighLowMixedSubsets(HighLowMechanism):
                 answers, policy.epsilon, size, threshold=threshold, coin=probability, planes=self.planes
             )
             parts.append(selection)
-        self._hide(policy, *parts)
+        self.epsilon = policy.epsilon
+        self._assemble(domain, parts, np.zeros(len(domain), np.int64), policy.is_sensitive)
         self.layout = Layout(
             64 + 64 * self.planes * -(-count // 64),
             (Field.number(0, 32), Field.number(32, 32)),
@@ -141,6 +144,8 @@ class HighLowMixedSubsets(HighLowMechanism):
             planes=self.planes,
             planes_start=64,
         )
+        # All values have one layout, whichever part the coin chooses.
+        self._layouts = dict.fromkeys(self._layouts, self.layout)
 
     @property
     def weights(self) -> tuple[Fraction, Fraction]:
@@ -177,24 +182,18 @@ class HighLowMixedSubsets(HighLowMechanism):
         following = self.parts[part].step(inner, draws)
         if not isinstance(following, Finished):
             return x, (part, following)
-        return Finished(self.revealed(x) if following.report == OUTSIDE else self.of_part(part, following.report))
+        return Finished(self.numbering.of_value(x, part, following.report))
 
     def _number(self, part: int, x: int) -> int:
         """Return the number of a value in a part, which is 0 for all sensitive values if a set contains all of them."""
         return min(int(self.number_of[x]), len(self.parts[part].domain) - 1)
 
-    def layout_of(self, x: int) -> Layout:  # noqa: ARG002
-        return self.layout
-
-    def layouts(self) -> Sequence[Layout]:
-        return [self.layout]
-
     def layout_document(self) -> Any:
         return self.layout.document()
 
     def audit_surrogate(self) -> HighLowMixedSubsets:
-        sensitive, harmless = min(len(self.sensitive), SURROGATE_VALUES), min(len(self.unprotected), 2)
-        has_all = self.sizes[1] == len(self.sensitive)
+        sensitive, harmless = min(len(self.protected(0)), SURROGATE_VALUES), min(len(self.unprotected), 2)
+        has_all = self.sizes[1] == len(self.protected(0))
         first = min(scaled_size(self.parts[0].density, sensitive), sensitive - 1 if has_all else sensitive - 2)
         second = sensitive if has_all else max(scaled_size(self.parts[1].density, sensitive), first + 1)
         changes = {"sensitive": list(range(sensitive)), "sizes": [first, second]}
@@ -203,7 +202,7 @@ class HighLowMixedSubsets(HighLowMechanism):
     # -- the stated law ------------------------------------------------------------------------------------
 
     def probability(self, report: int, x: int) -> Fraction:
-        part, inner = self.parse(report)
+        part, inner = self.numbering.parse(report)
         if part == OUTSIDE:
             return self.reveal_probability if inner == x else Fraction(0)
         mixture, number = self.parts[part], self._number(part, x)
@@ -222,9 +221,6 @@ class HighLowMixedSubsets(HighLowMechanism):
         of_sets = sum((weight * of_part for weight, of_part in zip(self.weights, of_parts, strict=True)), Fraction(0))
         return (of_sets + len(self.unprotected) * self.reveal_probability) / len(self.domain)
 
-    def representatives(self) -> Iterable[int]:
-        return [int(self.protected(0)[0]), int(self.unprotected[0])]
-
     def worst_columns(self, policy: Policy) -> Iterator[tuple[int, list[Fraction]]] | None:
         if not isinstance(policy, PairwisePolicy):
             return super().worst_columns(policy)
@@ -240,7 +236,7 @@ class HighLowMixedSubsets(HighLowMechanism):
             if apart in (OUTSIDE, number):
                 apart = 1 if number == 0 else 0
             report = mixture.separating(number, apart)
-            yield self.of_part(part, report), self._likelihoods(part, report)
+            yield self.numbering.of_part(part, report), self._likelihoods(part, report)
 
     def _likelihoods(self, part: int, report: int) -> list[Fraction]:
         mixture = self.parts[part]
@@ -264,8 +260,10 @@ class HighLowMixedSubsets(HighLowMechanism):
 
     @classmethod
     def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> HighLowMixedSubsets:
-        sensitive, others = cls._read_sensitive(domain, parameters)
-        return cls(domain, sensitive, **others)
+        others = dict(parameters)
+        last = len(checked_domain("HighLowMixedSubsets", domain)) - 1
+        positions = [checked_integer("HighLowMixedSubsets", "sensitive", x, 0, last) for x in others.pop("sensitive")]
+        return cls(domain, list(domain.decode(positions)), **others)
 
 
 def _checked_pair(subject: str, parameter: str, pair: Sequence[Any]) -> tuple[Any, Any]:

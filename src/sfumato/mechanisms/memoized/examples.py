@@ -5,13 +5,12 @@ from __future__ import annotations
 from sfumato._core import Epsilon
 from sfumato.domain import Domain
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.examples import Examples
-from sfumato.mechanisms.high_low import examples as high_low
-from sfumato.mechanisms.high_low.base import HighLowMechanism
-from sfumato.mechanisms.high_low.subset import HighLowSubset
 from sfumato.mechanisms.memoized.mechanism import MemoizedMechanism
+from sfumato.mechanisms.parts.high_low import HighLowCyclic, HighLowHadamard, HighLowSubset
+from sfumato.mechanisms.parts.mechanism import Parts
 from sfumato.mechanisms.systems import examples as systems
+from sfumato.mechanisms.systems.shifts import CyclicDesign
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.policy import Blocks, HighLow, Uniform
 
@@ -27,14 +26,15 @@ def _uniform(single: Mechanism, epsilon: str, **settings: int) -> MemoizedMechan
 
 
 def _high_low(epsilon: str, lifetime: str) -> list[Mechanism]:
-    """Return the memoized forms of mechanisms for sensitive values, every third of which protects 4 of 7 values."""
-    singles = [single for single in high_low.examples().laws(epsilon)[1::3] if isinstance(single, HighLowMechanism)]
-    return [
-        MemoizedMechanism.for_policies(
-            single, *(HighLow(single.domain, single.sensitive, level) for level in (epsilon, lifetime))
-        )
-        for single in singles
-    ]
+    """Return the memoized forms of mechanisms that protect 4 of 7 values."""
+    policies = [HighLow(Domain.range(7), range(4), level) for level in (epsilon, lifetime)]
+    arguments = Domain.range(7), range(4), epsilon
+    singles = (
+        HighLowHadamard(*arguments),
+        HighLowSubset(*arguments),
+        HighLowCyclic(*arguments, design=CyclicDesign.residues(7, 3)),
+    )
+    return [MemoizedMechanism.for_policies(single, *policies) for single in singles]
 
 
 def _two_sizes(policy: HighLow, lifetime: HighLow) -> MemoizedMechanism:
@@ -46,8 +46,8 @@ def _two_sizes(policy: HighLow, lifetime: HighLow) -> MemoizedMechanism:
 def _in_blocks() -> MemoizedMechanism:
     """Return a memoized form with one block of sets, one of indices and one of a single value."""
     policies = [Blocks(Domain.range(8), "aaaaabbc", epsilon) for epsilon in ("0.1", "3")]
-    sets, indices = (BlockMechanism.for_policy(policies[0], name).parts for name in ("subset", "rr"))
-    single = BlockMechanism(policies[0].domain, [0] * 5 + [1] * 2 + [2], [*sets[:1], *indices[1:]])
+    sets, indices = (Parts.for_policy(policies[0], name).parts for name in ("subset", "rr"))
+    single = Parts(policies[0].domain, [0] * 5 + [1] * 2 + [2], [*sets[:1], *indices[1:]])
     return MemoizedMechanism.for_policies(single, *policies)
 
 
@@ -63,7 +63,7 @@ def _samplers() -> list[Mechanism]:
         _uniform(systems.subsets().laws("1")[0], "1"),
         _uniform(at_level_zero, "2"),
         *_high_low("1", "2"),
-        MemoizedMechanism.for_policies(BlockMechanism.for_policy(blocks[0]), *blocks),
+        MemoizedMechanism.for_policies(Parts.for_policy(blocks[0]), *blocks),
         _uniform(table, "3"),
         _uniform(systems.subsets().laws("0.5")[1], "3"),
         # Parts whose permanent sets are smaller than those of reports; sets of one member are indices.

@@ -13,10 +13,10 @@ from sfumato._core import EpsilonLike, Floats, Integers, checked_integer, checke
 from sfumato.domain import Domain
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Finished
-from sfumato.mechanisms.blocks.nested import Column, NestedMechanism
 from sfumato.mechanisms.candidates import most_outputs
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.mixture import ONE
+from sfumato.mechanisms.nested import Column, NestedMechanism
 from sfumato.mechanisms.nested_cyclic.choice import best_seed, most_patterns
 from sfumato.mechanisms.nested_cyclic.patterns import HIGH_IN, HIGH_OUT, LOW_IN, LOW_OUT, Patterns
 from sfumato.mechanisms.nested_cyclic.sizes import best_nested_sizes, nested_likelihoods, nested_thresholds

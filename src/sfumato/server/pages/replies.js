@@ -223,19 +223,6 @@ function parted(parts, partOf, places) {
 	}
 }
 
-/** @param {string} name @returns {(p: any, k: number) => Namer} */
-const highLow =
-	(name) =>
-	({ sensitive, ...p }, k) => {
-		const order = new Map(sensitive.map((/** @type {number} */ x, /** @type {number} */ i) => [x, i])),
-			places = range(k).map((x) => order.get(x) ?? -1)
-		return parted(
-			[PARTS[p.size === 1 ? "randomized-response" : name](p, sensitive.length)],
-			places.map(() => 0),
-			places,
-		)
-	}
-
 /**
  * Values of a table: those with the largest weight of a column; none if all are equal.
  * @param {any} p
@@ -308,9 +295,6 @@ function nested({ thresholds, sizes, high }, most, blocks) {
 const MECHANISMS = {
 	...PARTS,
 	table,
-	"high-low-hadamard": highLow("hadamard-response"),
-	"high-low-subset": highLow("subset-selection"),
-	"high-low-cyclic": highLow("cyclic-design"),
 	"high-low-mixed-subsets": ({ sensitive, thresholds, sizes, weight: stated }, k) => {
 		const s = sensitive.length,
 			keep = thresholds.map(BigInt),
@@ -355,15 +339,18 @@ const MECHANISMS = {
 			other: () => [other, other],
 		}
 	},
-	block: (p) => {
+	parts: (p) => {
 		const seen = /** @type {number[]} */ ([]),
-			places = p.blocks.map((/** @type {number} */ j) => (seen[j] = (seen[j] ?? 0) + 1) - 1)
+			open = new Set(p.unprotected),
+			places = p.part_of.map((/** @type {number} */ j, /** @type {number} */ x) =>
+				open.has(x) ? -1 : (seen[j] = (seen[j] ?? 0) + 1) - 1,
+			)
 		const kinds = p.kinds.map((/** @type {any} */ { mechanism, size, parameters }) =>
 			PARTS[mechanism](parameters, size),
 		)
 		return parted(
 			p.kind.map((/** @type {number} */ kind) => kinds[kind]),
-			p.blocks,
+			p.part_of,
 			places,
 		)
 	},

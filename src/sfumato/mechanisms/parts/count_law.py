@@ -1,4 +1,4 @@
-"""Law of the counts of mechanisms made of parts."""
+"""Law of the counts of parts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from sfumato._core import Floats, Integers
 from sfumato.mechanisms.mixture import Mixture
-from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
+from sfumato.mechanisms.parts.mechanism import Parts
 from sfumato.mechanisms.reports.count_laws import histogram_counts, multinomial, subset_sums
 from sfumato.mechanisms.systems.base import OUTSIDE
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["draw_counts"]
 
 
-def draw_counts(mechanism: PartitionedMechanism, generator: Generator, n: int, truth: Floats) -> Integers:
+def draw_counts(mechanism: Parts, generator: Generator, n: int, truth: Floats) -> Integers:
     """Draw the counts of n people: first by part, then among its protected and unprotected values."""
-    if mechanism.reports_index:
+    if mechanism.numbering.reports_index:
         return histogram_counts(mechanism, generator, n, truth)
-    *starts, end = mechanism.count_offsets
+    *starts, end = mechanism.numbering.count_offsets
     parts, is_unprotected = len(mechanism.parts), mechanism.number_of == OUTSIDE
     protected = np.zeros(parts)
     np.add.at(protected, mechanism.part_of, np.where(is_unprotected, 0.0, truth))
@@ -54,7 +54,7 @@ def draw_counts(mechanism: PartitionedMechanism, generator: Generator, n: int, t
     return counts
 
 
-def _of_part(mechanism: PartitionedMechanism, number: int, truth: Floats, protected: Floats) -> Floats:
+def _of_part(mechanism: Parts, number: int, truth: Floats, protected: Floats) -> Floats:
     """Return the distribution of a part's protected values among themselves."""
     distribution = truth[mechanism.protected(number)]
     return (

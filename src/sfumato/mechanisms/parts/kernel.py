@@ -1,10 +1,10 @@
-"""Kernel of mechanisms made of parts: every value draws as its part's kernel does, with the part's parameters."""
+"""Kernel of parts: every value draws as its part's kernel does, with the part's parameters."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,27 +28,43 @@ from sfumato.mechanisms.kernels.planes import plane_threshold, store
 from sfumato.mechanisms.kernels.shifts import shift_table, shifted
 from sfumato.mechanisms.kernels.subsets import draw_subset, include, repairs, subset_space
 from sfumato.mechanisms.mixture import Mixture
-from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
+from sfumato.mechanisms.parts.mechanism import Parts
 from sfumato.mechanisms.systems.base import OUTSIDE, MixtureDraws
 
-__all__ = ["build", "store_parted", "value_tables"]
+if TYPE_CHECKING:
+    from sfumato.mechanisms.high_low_mixed.mechanism import HighLowMixedSubsets
+
+__all__ = ["build", "build_choice"]
 
 #: Marks the report of a revealed value until its index among the outputs is computed.
 _REVEALED = ONES
 
 
-def build(mechanism: PartitionedMechanism) -> Kernel:
+def build(mechanism: Parts) -> Kernel:
     """Return the kernel of a mechanism."""
+    return _kernel(mechanism, None)
+
+
+def build_choice(mechanism: HighLowMixedSubsets) -> Kernel:
+    """Return the kernel of a mechanism in which a coin chooses the part."""
+    return _kernel(mechanism, mechanism.weight)
+
+
+def _kernel(mechanism: Parts, weight: int | None) -> Kernel:
+    """Return the kernel of a mechanism; with a weight, a coin chooses the second part instead of the first one."""
     parts = mechanism.parts
-    values = (mechanism.part_of.astype(np.uint64), *value_tables(mechanism))
+    unprotected_numbers = np.zeros(len(mechanism.domain), dtype=np.uint64)
+    unprotected_numbers[mechanism.unprotected] = np.arange(len(mechanism.unprotected), dtype=np.uint64)
+    numbers = np.where(mechanism.number_of == OUTSIDE, ONES, mechanism.number_of.astype(np.uint64))
+    values = (mechanism.part_of.astype(np.uint64), numbers, unprotected_numbers)
     frame_words = np.uint64(mechanism.layout.frame_bits // 64)
     # Parts differ in the number of repairs; the greatest of all parts suffices for any mixture of values.
     draws = [part.system.draws() for part in parts]
     needs = [_auxiliary(each) for each in dict.fromkeys(draws)]
     mean, variance = max(mean for mean, _ in needs), max(variance for _, variance in needs)
     index_parts = _index_parameters(parts, draws)
-    if mechanism.reports_index:
-        offsets = np.array(mechanism.offsets, dtype=np.uint64)
+    if mechanism.numbering.reports_index:
+        offsets = np.array(mechanism.numbering.offsets, dtype=np.uint64)
         parameters: tuple[Any, ...] = (values, frame_words, index_parts, offsets)
         return Kernel.of(mechanism, _run_indices, parameters, auxiliary_mean=mean, auxiliary_variance=variance)
     parameters = (
@@ -56,19 +72,12 @@ def build(mechanism: PartitionedMechanism) -> Kernel:
         frame_words,
         index_parts,
         _subset_parameters(draws),
+        (np.uint64(weight is not None), *split(weight or 0, 32)),
         np.uint64(len(parts)),
-        np.uint64(mechanism.body_bits),
+        np.uint64(mechanism.numbering.body_bits),
         np.uint64(mechanism.bits),
     )
-    return Kernel.of(mechanism, _run_partitioned, parameters, auxiliary_mean=mean, auxiliary_variance=variance)
-
-
-def value_tables(mechanism: PartitionedMechanism) -> tuple[Words, Words]:
-    """Return the number of each value in its part, all ones if it is unprotected, and its number if it is."""
-    numbers = np.where(mechanism.number_of == OUTSIDE, ONES, mechanism.number_of.astype(np.uint64))
-    unprotected_numbers = np.zeros(len(numbers), dtype=np.uint64)
-    unprotected_numbers[mechanism.unprotected] = np.arange(len(mechanism.unprotected), dtype=np.uint64)
-    return numbers, unprotected_numbers
+    return Kernel.of(mechanism, _run_parts, parameters, auxiliary_mean=mean, auxiliary_variance=variance)
 
 
 def _auxiliary(draws: MixtureDraws) -> tuple[float, float]:
@@ -130,7 +139,8 @@ def _index(
         return shifted(number, table[starts[part] + drawn], moduli[part]) if forced else drawn, position
     if columns == ZERO:
         other, position = below(word & INDEX_MASK, choices, auxiliary, position)
-        return number if forced else other, position
+        # A part with one output may have several values, which all report it.
+        return number if forced and (choices > ONE or number == _REVEALED) else other, position
     column = (word & INDEX_MASK) * columns >> INDEX_BITS
     block = ZERO
     if choices > ONE:
@@ -176,11 +186,11 @@ def store_parted(out: npt.NDArray[np.uint8], i: Word, body: Words, head: Word, b
 
 
 @kernel("parts with bitmaps", allocates=True)
-def _run_partitioned(
+def _run_parts(
     values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt.NDArray[np.uint8], parameters: Any
 ) -> Any:
     """Write the reports of all values to ``out``; return the number of auxiliary words read."""
-    (part_of, number_of, open_number_of), frame_words, parts, subsets, all_parts, body_bits, bits = parameters
+    (part_of, number_of, open_number_of), frame_words, parts, subsets, coin, all_parts, body_bits, bits = parameters
     sizes, members, equals, masks, starts = subsets
     highs, lows = parts[:2]
     last = np.uint64(len(part_of) - 1)
@@ -190,6 +200,9 @@ def _run_partitioned(
     for i in range(np.uint64(len(values))):
         x = min(np.uint64(values[i]), last)
         part, number = part_of[x], number_of[x]
+        if coin[0] != ZERO:
+            second, position = bernoulli(words[first] & INDEX_MASK, coin[1], coin[2], INDEX_BITS, auxiliary, position)
+            part = ONE if second else ZERO
         head = part
         body[:] = ZERO
         if sizes[part] == ZERO:
@@ -199,9 +212,9 @@ def _run_partitioned(
             forced, position = bernoulli(
                 words[first] >> INDEX_BITS, highs[part], lows[part], INDEX_BITS, auxiliary, position
             )
-            coin = (masks[starts[part] : starts[part + ONE]], equals[part])
+            lanes = (masks[starts[part] : starts[part + ONE]], equals[part])
             position = draw_subset(
-                body, space, sizes[part], members[part], coin, words, first + ONE, auxiliary, position
+                body, space, sizes[part], members[part], lanes, words, first + ONE, auxiliary, position
             )
             revealed = forced and number == _REVEALED
             if forced and not revealed:

@@ -29,7 +29,7 @@ import numpy as np
 
 from sfumato._core import ZERO, Epsilon, Floats
 
-__all__ = ["Information", "Mixture", "best_high_low_mixture"]
+__all__ = ["Information", "TwoSizes", "best_high_low_mixture"]
 
 #: Greatest ε that is used as it is; above it, e^-ε is negligible and e^ε overflows.
 _MOST_EPSILON = 700.0
@@ -48,7 +48,7 @@ _NEGLIGIBLE = 1e-6
 
 
 @dataclass(frozen=True)
-class Mixture:
+class TwoSizes:
     """Two neighbouring subset sizes d and d + 1, and the distribution for which they were chosen.
 
     Parameters
@@ -154,13 +154,13 @@ def _gammas(sensitive: int, odds: float, members: Floats) -> Floats:
 
 
 @functools.lru_cache(maxsize=256)  # bounds and mechanisms of one policy use the same mixture
-def best_high_low_mixture(sensitive: int, harmless: int, epsilon: Epsilon, share: Fraction | None = None) -> Mixture:
+def best_high_low_mixture(sensitive: int, harmless: int, epsilon: Epsilon, share: Fraction | None = None) -> TwoSizes:
     """Return the mixture of two neighbouring sizes with the least error at a share.
 
     Sizes are 1 … s. By default, the share is the least favourable one, at which the error is greatest.
     """
     if epsilon == ZERO:
-        return Mixture(1, 0.0, Fraction(1, 2) if share is None else share, math.inf)
+        return TwoSizes(1, 0.0, Fraction(1, 2) if share is None else share, math.inf)
     odds = math.expm1(min(max(float(epsilon), _LEAST_EPSILON), _MOST_EPSILON))
 
     def least(q: float) -> tuple[float, float]:
@@ -175,7 +175,7 @@ def best_high_low_mixture(sensitive: int, harmless: int, epsilon: Epsilon, share
         mean_size = float(round(mean_size))
     size = min(math.floor(mean_size), max(sensitive - 1, 1))
     information = Information.of_sizes(sensitive, harmless, odds, float(share), np.array(mean_size))
-    return Mixture(size, mean_size - size, share, _bound(information, odds))
+    return TwoSizes(size, mean_size - size, share, _bound(information, odds))
 
 
 def _least_size(sensitive: int, harmless: int, odds: float, share: float) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from sfumato._core import by_threads
 from sfumato.mechanisms.kernels.compile import Word, Words, device, kernel
 from sfumato.mechanisms.kernels.decisions import ONE, ONES, WORD_BITS, ZERO, popcount
 from sfumato.mechanisms.kernels.planes import live_lanes
-from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
+from sfumato.mechanisms.parts.mechanism import Parts
 
 __all__ = ["add_counts", "first_fault"]
 
@@ -23,7 +23,7 @@ Rows = npt.NDArray[np.uint8]
 _LEAST_ROWS = 10_000
 
 
-def first_fault(mechanism: PartitionedMechanism, rows: Rows) -> int:
+def first_fault(mechanism: Parts, rows: Rows) -> int:
     """Return the first row that is not a valid report, or the number of rows."""
     parameters, plain, unused = _parameters(mechanism), _plain(rows), np.zeros(0, np.int64)
 
@@ -36,7 +36,7 @@ def first_fault(mechanism: PartitionedMechanism, rows: Rows) -> int:
     return len(rows)
 
 
-def add_counts(mechanism: PartitionedMechanism, rows: Rows, counts: npt.NDArray[np.int64]) -> None:
+def add_counts(mechanism: Parts, rows: Rows, counts: npt.NDArray[np.int64]) -> None:
     """Add the counts of validated reports."""
     parameters, plain = _parameters(mechanism), _plain(rows)
 
@@ -56,14 +56,14 @@ def _plain(rows: Rows) -> Rows:
     return plain
 
 
-def _parameters(mechanism: PartitionedMechanism) -> tuple[Any, ...]:
+def _parameters(mechanism: Parts) -> tuple[Any, ...]:
     """Return the parameters of the kernels."""
     formats = [part.report_format for part in mechanism.parts]
     # A part with bitmaps has a number of members and of values; a part with indices has zero members and its outputs.
     members = [0 if each.is_histogram else each.counts_per_report for each in formats]
     sizes = [each.count_size for each in formats]
-    numbers = (len(mechanism.unprotected), mechanism.body_bits, mechanism.bits)
-    arrays = (members, sizes, mechanism.count_offsets)
+    numbers = (len(mechanism.unprotected), mechanism.numbering.body_bits, mechanism.bits)
+    arrays = (members, sizes, mechanism.numbering.count_offsets)
     return (*(np.array(array, dtype=np.uint64) for array in arrays), *(np.uint64(number) for number in numbers))
 
 

@@ -1,4 +1,4 @@
-"""Estimator of mechanisms made of parts: one estimator per part, with the totals that the reports reveal.
+"""Estimator of parts: one estimator per part, with the totals that the reports reveal.
 
 A report reveals its part, so the mass of a part is known up to sampling. If a part has unprotected values, the
 fraction C of reports that reveal one estimates their mass as C/γ, and thus the mass of the protected values.
@@ -17,9 +17,9 @@ from sfumato.mechanisms.estimators.likelihood import Fit
 from sfumato.mechanisms.estimators.mixture import MixtureEstimator
 from sfumato.mechanisms.estimators.scores import PartitionedScores, Piece, Scores
 from sfumato.mechanisms.mixture import Mixture
-from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
+from sfumato.mechanisms.parts.mechanism import Parts
 
-__all__ = ["PartitionedEstimator", "partitioned_estimator"]
+__all__ = ["PartsEstimator", "parts_estimator"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,21 +39,21 @@ class _Part:
         return total - revealed / self.estimator.gamma, total
 
 
-class PartitionedEstimator(Estimator):
+class PartsEstimator(Estimator):
     """Estimator that works part by part; one report has nonzero scores only for values of its part."""
 
-    def __init__(self, mechanism: PartitionedMechanism) -> None:
+    def __init__(self, mechanism: Parts) -> None:
         self.size = len(mechanism.domain)
-        self._length = mechanism.count_offsets[-1] + len(mechanism.unprotected)
+        self._length = mechanism.numbering.count_offsets[-1] + len(mechanism.unprotected)
         known: dict[Mixture, MixtureEstimator] = {}
         unprotected_part = mechanism.part_of[mechanism.unprotected]
         self.parts = []
         for number, mixture in enumerate(mechanism.parts):
             if mixture not in known:
                 known[mixture] = _part_estimator(mixture)
-            counts = slice(mechanism.count_offsets[number], mechanism.count_offsets[number + 1])
+            counts = mechanism.numbering.counts_of(number)
             members = np.flatnonzero(unprotected_part == number)
-            unprotected_counts = mechanism.count_offsets[-1] + members
+            unprotected_counts = mechanism.numbering.count_offsets[-1] + members
             part = _Part(
                 known[mixture], counts, mechanism.protected(number), mechanism.unprotected[members], unprotected_counts
             )
@@ -163,19 +163,12 @@ class PartitionedEstimator(Estimator):
             for part in self.parts
         ]
         # The scores of each part lie around the mean weight of its people, or at the scores of its revealed values.
-        ends = [
-            (float(weights[part.protected].min(initial=0)), float(weights[part.protected].max(initial=0)))
-            for part in self.parts
-        ]
-        tops = [
-            max(end[1] + piece.scores.width, piece.revealed.max(initial=0))
-            for end, piece in zip(ends, pieces, strict=True)
-        ]
-        lows = [
-            min(end[0] - piece.scores.width, piece.revealed.min(initial=0))
-            for end, piece in zip(ends, pieces, strict=True)
-        ]
-        return PartitionedScores(pieces, float(max(tops) - min(lows)))
+        tops, lows = list[float](), list[float]()
+        for part, piece in zip(self.parts, pieces, strict=True):
+            protected, width, revealed = weights[part.protected], piece.scores.width, piece.revealed
+            tops += [float(protected.max(initial=0)) + width, float(revealed.max(initial=0))]
+            lows += [float(protected.min(initial=0)) - width, float(revealed.min(initial=0))]
+        return PartitionedScores(pieces, max(tops) - min(lows))
 
     def score_values(self) -> tuple[Floats, Floats]:
         score_values, at_value = np.zeros((2, self.size, self._score_count))
@@ -233,7 +226,7 @@ class PartitionedEstimator(Estimator):
         return low, high
 
 
-class PartitionedHistogramEstimator(HistogramEstimator, PartitionedEstimator):
+class PartsHistogramEstimator(HistogramEstimator, PartsEstimator):
     """Estimator for parts that all report an index, so that the counts are a histogram over all outputs."""
 
     def output_scores(self, weights: Floats) -> Floats:
@@ -258,9 +251,9 @@ class PartitionedHistogramEstimator(HistogramEstimator, PartitionedEstimator):
         return means
 
 
-def partitioned_estimator(mechanism: PartitionedMechanism) -> PartitionedEstimator:
+def parts_estimator(mechanism: Parts) -> PartsEstimator:
     """Return the estimator of a mechanism made of parts."""
-    return PartitionedHistogramEstimator(mechanism) if mechanism.reports_index else PartitionedEstimator(mechanism)
+    return PartsHistogramEstimator(mechanism) if mechanism.numbering.reports_index else PartsEstimator(mechanism)
 
 
 def _part_estimator(mixture: Mixture) -> MixtureEstimator:

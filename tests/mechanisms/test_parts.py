@@ -8,6 +8,7 @@ import math
 import random
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +25,20 @@ from sfumato.collecting.batch import decode_batch, encode_batch
 from sfumato.collecting.files import read_reports, write_reports
 from sfumato.errors import InvalidInput, NoMechanism, UnknownSpec
 from sfumato.mechanisms.base import Finished, Mechanism
-from sfumato.mechanisms.blocks.mechanism import BlockMechanism
 from sfumato.mechanisms.draws import Draws
 from sfumato.mechanisms.estimators.base import HistogramEstimator
 from sfumato.mechanisms.estimators.matrix import MatrixEstimator
-from sfumato.mechanisms.high_low.cyclic import HighLowCyclic
-from sfumato.mechanisms.high_low.hadamard import HighLowHadamard
-from sfumato.mechanisms.high_low.subset import HighLowSubset, UtilityOptimizedRR, best_high_low_size
 from sfumato.mechanisms.mixture import ONE, Mixture
-from sfumato.mechanisms.partitioned.mechanism import PartitionedMechanism
-from sfumato.mechanisms.partitioned.report_kernel import add_counts, first_fault
+from sfumato.mechanisms.parts import BlockMechanism
+from sfumato.mechanisms.parts.high_low import (
+    HighLowCyclic,
+    HighLowHadamard,
+    HighLowSubset,
+    UtilityOptimizedRR,
+    best_high_low_size,
+)
+from sfumato.mechanisms.parts.mechanism import Parts
+from sfumato.mechanisms.parts.report_kernel import add_counts, first_fault
 from sfumato.mechanisms.systems.base import OUTSIDE
 from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
 from sfumato.mechanisms.systems.shifts import CyclicDesign
@@ -41,7 +46,7 @@ from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
 from sfumato.policy.base import Policy
-from sfumato.testing import MechanismContract
+from sfumato.testing import MechanismContract, check_law
 from support.published import reference
 
 R = sf.Domain.range
@@ -111,7 +116,7 @@ class TestHighLowHadamard(HighLowContract):
 
 class TestHighLowHadamardPublished(HighLowContract):
     def make(self, domain: sf.Domain, epsilon: Epsilon) -> Mechanism:
-        return HighLowHadamard.published(domain, self.sensitive(domain), epsilon)
+        return HighLowHadamard(domain, self.sensitive(domain), epsilon, published=True)
 
 
 class TestHighLowHadamardInBlocks(HighLowContract):
@@ -252,7 +257,9 @@ def random_part(size: int, generator: random.Random) -> Mixture:
     return HadamardResponse(R(size), 1, block_size=generator.choice([2, 4, 8]), threshold=threshold)
 
 
-def random_mechanism(domain: sf.Domain, generator: random.Random) -> PartitionedMechanism:
+def random_mechanism(domain: sf.Domain, generator: random.Random) -> Parts:
+    if generator.random() < 0.3:
+        return several_parts(domain, generator)
     if generator.random() < 0.5:
         labels = [generator.randrange(3) for _ in domain]
         number = {label: i for i, label in enumerate(dict.fromkeys(labels))}
@@ -263,8 +270,24 @@ def random_mechanism(domain: sf.Domain, generator: random.Random) -> Partitioned
     if len(sensitive) > 1 and generator.random() < 0.25:
         return HighLowCyclic(domain, sensitive, generator.choice(["0", "0.5", "2", "inf"]), max_bits=6)
     kind: Any = generator.choice([HighLowSubset, HighLowHadamard])
-    mechanism: PartitionedMechanism = kind(domain, sensitive, 1, threshold=threshold)
-    return mechanism
+    return with_threshold(kind(domain, sensitive, 1), threshold)
+
+
+def with_threshold(mechanism: Parts, threshold: int) -> Parts:
+    """The mechanism with another threshold in its only part."""
+    (part,) = mechanism.parts
+    changed = part.from_parameters(part.domain, part.parameters() | {"threshold": threshold})
+    return Parts(mechanism.domain, mechanism.part_of, [changed], mechanism.unprotected)
+
+
+def several_parts(domain: sf.Domain, generator: random.Random) -> Parts:
+    """Several parts, of which some have unprotected values."""
+    labels = [generator.randrange(3) for _ in domain]
+    part_of = [list(dict.fromkeys(labels)).index(label) for label in labels]
+    first = [part_of.index(number) for number in set(part_of)]
+    unprotected = [x for x in range(len(domain)) if x not in first and generator.random() < 0.4]
+    sizes = np.bincount([number for x, number in enumerate(part_of) if x not in unprotected]).tolist()
+    return Parts(domain, part_of, [random_part(size, generator) for size in sizes], unprotected)
 
 
 @pytest.mark.slow
@@ -302,6 +325,18 @@ def test_many_values_are_audited() -> None:
             assert any(stricter.worst(column).violated for _, column in stated_columns(mechanism, stricter))
 
 
+def test_audits_of_many_values_enumerate_every_kind_of_value() -> None:
+    parts = [RandomizedResponse(R(3), 1), SubsetSelection(R(4), 1, 2), RandomizedResponse(R(3), 1)]
+    mechanism = Parts(R(14), [0, 0, 1, 1, 2, 2, 0, 1, 2, 0, 1, 2, 1, 1], parts, np.array([0, 3, 7, 11]))
+    assert sorted(mechanism.representatives()) == [0, 1, 2, 3]
+    small = mechanism.audit_surrogate()
+    assert isinstance(small, Parts)
+    kinds = {(type(small.parts[j]), x in small.unprotected) for x, j in enumerate(small.part_of.tolist())}
+    assert kinds == {(kind, is_open) for kind in (RandomizedResponse, SubsetSelection) for is_open in (False, True)}
+    assert len(small.parts) == 3
+    check_law(small)
+
+
 class OneMore:
     """Draws whose thresholds over 2^64 are one too high."""
 
@@ -315,31 +350,24 @@ class OneMore:
         return self._inner.below(m)
 
 
-class GreedySubset(HighLowSubset):
-    """Broken on purpose: its threshold is rounded up."""
-
-    def step(self, state: tuple[int, Any], draws: Draws) -> tuple[int, Any] | Finished:
-        return super().step(state, OneMore(draws))
-
-
-class GreedyBlock(BlockMechanism):
+class Greedy(Parts):
     """Broken on purpose: its thresholds are rounded up."""
 
     def step(self, state: tuple[int, Any], draws: Draws) -> tuple[int, Any] | Finished:
         return super().step(state, OneMore(draws))
 
 
-class TellsHarmless(HighLowSubset):
+class TellsHarmless(Parts):
     """Broken on purpose: a harmless value is always told in clear, so a report of the part denies it."""
 
     def step(self, state: tuple[int, Any], draws: Draws) -> tuple[int, Any] | Finished:
         following = super().step(state, draws)
         if isinstance(following, Finished) and self.number_of[state[0]] == OUTSIDE:
-            return Finished(self.revealed(state[0]))
+            return Finished(self.numbering.revealed(state[0]))
         return following
 
 
-class TellsBlock(HighLowSubset):
+class TellsBlock(Parts):
     """Broken on purpose: in the last bit of every report stands whether the value is in the first half."""
 
     def step(self, state: tuple[int, Any], draws: Draws) -> tuple[int, Any] | Finished:
@@ -353,20 +381,21 @@ class TellsBlock(HighLowSubset):
         return super().bits + 1
 
 
-@pytest.mark.parametrize("kind", [GreedySubset, TellsHarmless, TellsBlock])
+@pytest.mark.parametrize("kind", [Greedy, TellsHarmless, TellsBlock])
 @pytest.mark.parametrize(("k", "s", "size"), [(5, 3, 2), (6, 3, 1), (3, 1, 1), (2000, 900, 1)])
-def test_broken_high_low_samplers_are_found(kind: type[HighLowSubset], k: int, s: int, size: int) -> None:
+def test_broken_high_low_samplers_are_found(kind: type[Parts], k: int, s: int, size: int) -> None:
     sensitive = range(k - s - 1, k - 1)  # the last value is harmless, and so are the first ones
     policy = sf.HighLow(R(k), sensitive, 1)
-    assert sf.audit(HighLowSubset(R(k), sensitive, 1, size), policy).holds
-    assert not sf.audit(kind(R(k), sensitive, 1, size), policy).holds
+    good = HighLowSubset(R(k), sensitive, 1, size)
+    assert sf.audit(good, policy).holds
+    assert not sf.audit(kind(good.domain, good.part_of, good.parts, good.unprotected), policy).holds
 
 
 def test_a_broken_block_sampler_is_found() -> None:
     for policy in (blocks_policy(R(7), Epsilon(1)), sf.Blocks(R(3000), np.arange(3000) % 4, 1)):
         good = BlockMechanism.for_policy(policy, "rr")
         assert sf.audit(good, policy).holds
-        assert not sf.audit(GreedyBlock(policy.domain, good.part_of, good.parts), policy).holds
+        assert not sf.audit(Greedy(policy.domain, good.part_of, good.parts), policy).holds
 
 
 @pytest.mark.parametrize("epsilon", ["0", "0.5", "3", "1000"])
@@ -389,17 +418,15 @@ def test_every_column_holds_after_rounding_and_one_step_more_does_not(epsilon: s
         HighLowSubset(R(5), [0, 2, 3], epsilon, 2),
         HighLowSubset(R(5), [0, 2, 3], epsilon, 1),
         HighLowHadamard(R(5), [0, 2, 3], epsilon),
-        HighLowHadamard.published(R(5), [0, 2, 3], epsilon),
+        HighLowHadamard(R(5), [0, 2, 3], epsilon, published=True),
     ):
         assert sf.audit(mechanism, policy).holds, mechanism
-        spec = json.loads(json.dumps(mechanism.spec))
-        spec["parameters"]["threshold"] = str(mechanism.mixture.threshold + 1)
-        assert not sf.audit(sf.mechanism_from_spec(spec), policy).holds, mechanism
+        assert not sf.audit(with_threshold(mechanism, mechanism.parts[0].threshold + 1), policy).holds, mechanism
 
 
 # -- the estimate, by enumeration --------------------------------------------------------------------------------
 
-EXACT: dict[str, PartitionedMechanism] = {
+EXACT: dict[str, Parts] = {
     "subsets of one": HighLowSubset(R(5), [1, 3], 1),
     "subsets of two": HighLowSubset(R(7), [0, 2, 3, 5], "0.3", 2),
     "subsets of all but one": HighLowSubset(R(5), [4, 0, 2], "ln 3", 2),
@@ -411,7 +438,7 @@ EXACT: dict[str, PartitionedMechanism] = {
     "hadamard, ragged": HighLowHadamard(R(7), [0, 2, 4, 5, 6], "0.4", block_size=8),
     "hadamard, blocks": HighLowHadamard(R(7), [0, 2, 4, 5, 6], 3, block_size=4),
     "hadamard, idle block": HighLowHadamard(R(5), [0, 4], 3, block_size=2, blocks=5),
-    "hadamard, published": HighLowHadamard.published(R(5), [3], 2),
+    "hadamard, published": HighLowHadamard(R(5), [3], 2, published=True),
     "hadamard, everything": HighLowHadamard(R(5), [1, 2], "inf", block_size=2),
     "cyclic": HighLowCyclic(R(7), [0, 2, 4, 5, 6], "0.4", design=CyclicDesign.singer(2, 1, 3)),
     "cyclic, several base blocks": HighLowCyclic(R(6), [0, 2, 4], 2, design=CyclicDesign.residues(5, 1, zero=1)),
@@ -444,11 +471,20 @@ EXACT: dict[str, PartitionedMechanism] = {
     ),
     "blocks, everything": BlockMechanism.for_policy(sf.Blocks(R(5), [0, 0, 1, 1, 1], "inf")),
     "one block": BlockMechanism.for_policy(sf.Blocks(R(4), [0, 0, 0, 0], 1), "subset"),
+    "two parts with unprotected values": Parts(
+        R(9), [0, 0, 1, 1, 1, 0, 0, 1, 0],
+        [SubsetSelection(R(3), "0.5", 2), HadamardResponse(R(3), 1, block_size=4)], [1, 5, 7],
+    ),
+    "indices with unprotected values": Parts(
+        R(8), [0, 0, 1, 1, 1, 2, 2, 0],
+        [RandomizedResponse(R(2), 1), CyclicDesign(R(2), 1, design=CyclicDesign.singer(2, 1, 3)),
+         RandomizedResponse(R(1), "0.5")], [3, 6, 7],
+    ),
 }  # fmt: skip
 
 
 @pytest.fixture(params=EXACT, ids=lambda name: name.replace(", ", "-").replace(" ", "-"))
-def mechanism(request: pytest.FixtureRequest) -> PartitionedMechanism:
+def mechanism(request: pytest.FixtureRequest) -> Parts:
     return EXACT[request.param]
 
 
@@ -472,7 +508,7 @@ def distributions(size: int) -> list[Floats]:
     return [np.full(size, 1 / size), np.eye(size)[0], np.eye(size)[-1], *generator.dirichlet(np.full(size, 0.5), 4)]
 
 
-def test_the_decoder_is_exact_by_enumeration(mechanism: PartitionedMechanism) -> None:
+def test_the_decoder_is_exact_by_enumeration(mechanism: Parts) -> None:
     k = len(mechanism.domain)
     estimator = mechanism.estimator
     law, counts, decoded = all_reports(mechanism)
@@ -492,7 +528,7 @@ def test_the_decoder_is_exact_by_enumeration(mechanism: PartitionedMechanism) ->
             assert estimator.variance(weights, p) == pytest.approx(expected, rel=1e-9, abs=1e-11 * scale)
 
 
-def test_reach_is_the_least_and_greatest_of_all_reports(mechanism: PartitionedMechanism) -> None:
+def test_reach_is_the_least_and_greatest_of_all_reports(mechanism: Parts) -> None:
     law, _, decoded = all_reports(mechanism)
     low, high = mechanism.estimator.score_bounds()
     possible = decoded[law.any(axis=0)]
@@ -504,7 +540,7 @@ def test_reach_is_the_least_and_greatest_of_all_reports(mechanism: PartitionedMe
     assert low[told] == pytest.approx(decoded.min(axis=0)[told])
 
 
-def test_pull_is_the_adjoint_of_shares(mechanism: PartitionedMechanism) -> None:
+def test_pull_is_the_adjoint_of_shares(mechanism: Parts) -> None:
     estimator = mechanism.estimator
     assert isinstance(estimator, HistogramEstimator) == (mechanism.report_format.encoding == "index")
     if isinstance(estimator, HistogramEstimator):
@@ -512,7 +548,7 @@ def test_pull_is_the_adjoint_of_shares(mechanism: PartitionedMechanism) -> None:
             assert estimator.adjoint(weights) == pytest.approx(mechanism.matrix() @ weights, abs=1e-13)
 
 
-def test_the_worst_risk_is_attained_and_certified(mechanism: PartitionedMechanism) -> None:
+def test_the_worst_risk_is_attained_and_certified(mechanism: Parts) -> None:
     law, _, decoded = all_reports(mechanism)
     second_moments = law @ (decoded**2).sum(axis=1)
     assert mechanism.estimator.second_moments() == pytest.approx(second_moments, rel=1e-9)
@@ -528,7 +564,7 @@ def test_the_worst_risk_is_attained_and_certified(mechanism: PartitionedMechanis
 
 
 def test_no_budget_tells_nothing_and_gives_no_estimate() -> None:
-    for make in (HighLowSubset, HighLowHadamard, HighLowHadamard.published, HighLowCyclic):
+    for make in (HighLowSubset, HighLowHadamard, partial(HighLowHadamard, published=True), HighLowCyclic):
         mechanism: Mechanism = make(R(5), [1, 2, 4], 0)
         assert len({tuple(sorted(sampler_law(mechanism, x)[0].items())) for x in range(5)}) == 1
         for policy in (sf.HighLow(R(5), [1, 2, 4], 0), sf.Uniform(R(5), 0), sf.Prior(R(5), [1, 0, 0, 0, 0], 0)):
@@ -559,27 +595,26 @@ def test_an_infinite_budget_tells_everything() -> None:
 # -- methods -----------------------------------------------------------------------------------------------------
 
 
-def sampled(mechanism: PartitionedMechanism, n: int = 300, seed: int = 1) -> sf.Aggregate:
+def sampled(mechanism: Parts, n: int = 300, seed: int = 1) -> sf.Aggregate:
     values = np.random.default_rng(seed).choice(len(mechanism.domain), n)
     return sf.aggregate(mechanism, sf.privatize(mechanism, values, sf.InsecureSeeded(seed)))
 
 
-def part_shares(mechanism: PartitionedMechanism, aggregate: sf.Aggregate) -> Floats:
-    """The share of reports that each part has, values in clear among them."""
-    shares = []
+def part_shares(mechanism: Parts, aggregate: sf.Aggregate) -> Floats:
+    """The share of reports that each part has, revealed values among them."""
+    shares = np.zeros(len(mechanism.parts))
     for number, part in enumerate(mechanism.parts):
-        start, end = mechanism.count_offsets[number : number + 2]
+        start, end = mechanism.numbering.count_offsets[number : number + 2]
         each = part.size if isinstance(part, SubsetSelection) else 1
-        shares.append(int(aggregate.counts[start:end].sum()) / each / aggregate.n)
-    shares[0] += (
-        int(aggregate.counts[mechanism.count_offsets[-1] :].sum()) / aggregate.n
-    )  # only one part has open values
-    return np.array(shares)
+        shares[number] = int(aggregate.counts[start:end].sum()) / each / aggregate.n
+    revealed = aggregate.counts[mechanism.numbering.count_offsets[-1] :] / aggregate.n
+    np.add.at(shares, mechanism.part_of[mechanism.unprotected], revealed)
+    return shares
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [3, 40, 5000])
-def test_the_simplex_method_keeps_the_blocks_totals(mechanism: PartitionedMechanism, n: int) -> None:
+def test_the_simplex_method_keeps_the_blocks_totals(mechanism: Parts, n: int) -> None:
     aggregate = sampled(mechanism, n)
     estimate = sf.estimate(mechanism, aggregate, "simplex")
     assert (estimate.frequencies >= 0).all()
@@ -616,14 +651,14 @@ def test_a_block_without_reports_has_frequency_zero(method: str) -> None:
         assert np.isfinite(np.concatenate(estimate.interval())).all()
 
 
-def expected_aggregate(mechanism: PartitionedMechanism, p: Floats, n: int) -> sf.Aggregate:
+def expected_aggregate(mechanism: Parts, p: Floats, n: int) -> sf.Aggregate:
     """Counts as expected at p, rounded so that they are those of n reports."""
     exact = mechanism.estimator.expected_counts(p) * n
     counts = np.floor(exact).astype(np.int64)
-    last = mechanism.count_offsets[-1]
+    last = mechanism.numbering.count_offsets[-1]
     reports = 0
     for number, part in enumerate(mechanism.parts):
-        own = slice(*mechanism.count_offsets[number : number + 2])
+        own = slice(*mechanism.numbering.count_offsets[number : number + 2])
         each = part.size if isinstance(part, SubsetSelection) else 1
         missing = -int(counts[own].sum()) % each
         counts[own][np.argsort(-exact[own])[:missing]] += 1
@@ -632,7 +667,7 @@ def expected_aggregate(mechanism: PartitionedMechanism, p: Floats, n: int) -> sf
 
 
 @pytest.mark.parametrize("method", ["unbiased", "simplex", "mle"])
-def test_every_method_finds_the_truth_in_what_is_expected_of_it(mechanism: PartitionedMechanism, method: str) -> None:
+def test_every_method_finds_the_truth_in_what_is_expected_of_it(mechanism: Parts, method: str) -> None:
     p = np.random.default_rng(5).dirichlet(np.full(len(mechanism.domain), 2.0))
     estimate = sf.estimate(mechanism, expected_aggregate(mechanism, p, 10**9), method)
     near = 20 * max(float(estimate.standard_errors.max()), 1e-7) if method == "mle" else 1e-6
@@ -643,7 +678,7 @@ def test_every_method_finds_the_truth_in_what_is_expected_of_it(mechanism: Parti
         assert estimate.frequencies.sum() == pytest.approx(1)
 
 
-def test_maximum_likelihood_never_leaves_the_simplex(mechanism: PartitionedMechanism) -> None:
+def test_maximum_likelihood_never_leaves_the_simplex(mechanism: Parts) -> None:
     for seed in range(5):
         estimate = sf.estimate(mechanism, sampled(mechanism, 15, seed), "mle")
         assert (estimate.frequencies >= 0).all()
@@ -652,7 +687,7 @@ def test_maximum_likelihood_never_leaves_the_simplex(mechanism: PartitionedMecha
 
 @pytest.mark.parametrize(("k", "s", "epsilon"), [(5, 2, "0.5"), (8, 3, "1"), (9, 5, "2"), (6, 6, "1"), (7, 4, "4")])
 def test_the_efficient_estimate_is_unbiased_and_no_worse(k: int, s: int, epsilon: str) -> None:
-    mechanism = HighLowHadamard.published(R(k), range(s), epsilon)
+    mechanism = HighLowHadamard(R(k), range(s), epsilon, published=True)
     estimator = MatrixEstimator.of(mechanism)
     law, counts, own = all_reports(mechanism)
     decoded = np.array([estimator.frequencies(row) for row in counts])
@@ -665,7 +700,7 @@ def test_the_efficient_estimate_is_unbiased_and_no_worse(k: int, s: int, epsilon
     aggregate = sampled(mechanism)
     shares = aggregate.counts / aggregate.n
     assert sf.estimate(mechanism, aggregate, "efficient").frequencies == pytest.approx(estimator.frequencies(shares))
-    if s < k and s + 1 < mechanism.mixture.outputs:  # outputs outnumber values: there is something to gain
+    if s < k and s + 1 < mechanism.parts[0].outputs:  # outputs outnumber values: there is something to gain
         assert efficient < published * (1 - 1e-6)
 
 
@@ -686,7 +721,7 @@ def test_an_estimate_draws_itself(name: str) -> None:
 
 # -- reports -----------------------------------------------------------------------------------------------------
 
-WIDE: dict[str, PartitionedMechanism] = {
+WIDE: dict[str, Parts] = {
     "straddling": HighLowSubset(R(70), range(63), 1, 20),
     "a whole word": HighLowSubset(R(75), range(11, 75), 1, 20),
     "two words": HighLowSubset(R(200), range(127), 1, 40),
@@ -703,41 +738,43 @@ PARTED = {
 }  # fmt: skip
 
 
-def slow_reading(mechanism: PartitionedMechanism, report: int) -> tuple[int, int] | None:
+def slow_reading(mechanism: Parts, report: int) -> tuple[int, int] | None:
     """What `parse` says of a report, or None where no value has it: without compiled code."""
-    if report >> mechanism.bits or report >> mechanism.body_bits >= len(mechanism.parts) + len(mechanism.unprotected):
+    if report >> mechanism.bits or report >> mechanism.numbering.body_bits >= len(mechanism.parts) + len(
+        mechanism.unprotected
+    ):
         return None
-    part, inner = mechanism.parse(report)
+    part, inner = mechanism.numbering.parse(report)
     if part == OUTSIDE:
-        return (part, inner) if report == mechanism.revealed(inner) else None
+        return (part, inner) if report == mechanism.numbering.revealed(inner) else None
     own = mechanism.parts[part]
     if isinstance(own, SubsetSelection):
         return (part, inner) if inner.bit_count() == own.size and not inner >> len(own.domain) else None
     return (part, inner) if inner < own.outputs else None
 
 
-def some_reports(mechanism: PartitionedMechanism, count: int, generator: random.Random) -> list[int]:
+def some_reports(mechanism: Parts, count: int, generator: random.Random) -> list[int]:
     found = []
     for _ in range(count):
         head = generator.randrange(len(mechanism.parts) + len(mechanism.unprotected))
         if head >= len(mechanism.parts):
-            found.append(mechanism.revealed(int(mechanism.unprotected[head - len(mechanism.parts)])))
+            found.append(mechanism.numbering.revealed(int(mechanism.unprotected[head - len(mechanism.parts)])))
             continue
         part = mechanism.parts[head]
         if isinstance(part, SubsetSelection):
             inner = sum(1 << i for i in generator.sample(range(len(part.domain)), part.size))
         else:
             inner = generator.randrange(part.outputs)
-        found.append(mechanism.of_part(head, inner))
+        found.append(mechanism.numbering.of_part(head, inner))
     return found
 
 
-def test_reports_and_their_parses_are_one_to_one(mechanism: PartitionedMechanism) -> None:
+def test_reports_and_their_parses_are_one_to_one(mechanism: Parts) -> None:
     reports = list(mechanism.reports())
-    parsed = [mechanism.parse(report) for report in reports]
+    parsed = [mechanism.numbering.parse(report) for report in reports]
     assert len(set(parsed)) == len(reports) == mechanism.outputs
     for report, (part, inner) in zip(reports, parsed, strict=True):
-        again = mechanism.revealed(inner) if part == OUTSIDE else mechanism.of_part(part, inner)
+        again = mechanism.numbering.revealed(inner) if part == OUTSIDE else mechanism.numbering.of_part(part, inner)
         assert again == report < 1 << mechanism.bits
 
 
@@ -758,14 +795,14 @@ def test_validity_and_counts_are_those_of_a_slow_reading(name: str) -> None:
     counts, expected = (np.zeros(mechanism.report_format.count_size, np.int64) for _ in range(2))
     add_counts(mechanism, as_array(mechanism, good), counts)
     for report in good:
-        part, inner = mechanism.parse(report)
+        part, inner = mechanism.numbering.parse(report)
         if part == OUTSIDE:
-            expected[mechanism.count_offsets[-1] + mechanism.unprotected.tolist().index(inner)] += 1
+            expected[mechanism.numbering.count_offsets[-1] + mechanism.unprotected.tolist().index(inner)] += 1
         elif isinstance(mechanism.parts[part], SubsetSelection):
             for bit in range(inner.bit_length()):
-                expected[mechanism.count_offsets[part] + bit] += inner >> bit & 1
+                expected[mechanism.numbering.count_offsets[part] + bit] += inner >> bit & 1
         else:
-            expected[mechanism.count_offsets[part] + inner] += 1
+            expected[mechanism.numbering.count_offsets[part] + inner] += 1
     assert counts.tolist() == expected.tolist()
     assert first_fault(mechanism, as_array(mechanism, good)) == len(good)
     for _ in range(300):
@@ -782,7 +819,7 @@ def test_bad_rows_are_refused_with_their_number() -> None:
         R(12), [0] * 5 + [1] * 6 + [2],
         [SubsetSelection(R(5), 1, 2), HadamardResponse(R(6), 2, block_size=4, blocks=3), RandomizedResponse(R(1), 1)],
     )  # fmt: skip
-    assert (mechanism.body_bits, mechanism.bits) == (5, 7)
+    assert (mechanism.numbering.body_bits, mechanism.bits) == (5, 7)
     good = [0b00_00011, 0b01_01011, 0b10_00000]
     assert sf.aggregate(mechanism, as_array(mechanism, good)).n == 3
     bad = {
@@ -808,7 +845,7 @@ def test_bad_rows_are_refused_with_their_number() -> None:
 
 def test_bad_rows_with_open_values_are_refused_with_their_number() -> None:
     mechanism = HighLowSubset(R(8), [0, 1, 2, 3, 4], 1, 2)
-    assert (mechanism.body_bits, mechanism.bits) == (5, 7)
+    assert (mechanism.numbering.body_bits, mechanism.bits) == (5, 7)
     good = [0b00_00011, 0b01_00000, 0b11_00000]
     assert sf.aggregate(mechanism, as_array(mechanism, good)).counts.tolist() == [1, 1, 0, 0, 0, 1, 0, 1]
     for report in (0b01_00011, 0b10_10000, 0b00_00000, 0b00_11111):
@@ -890,8 +927,8 @@ def near(expected: Any) -> Any:
 
 def test_high_low_hadamard_reproduces_the_reference_values() -> None:
     for case in reference("hlldp"):
-        mechanism = HighLowHadamard.published(R(case["k"]), range(case["s"]), case["eps"])
-        assert (mechanism.mixture.outputs, mechanism.outputs) == (case["S"], case["outputs"])
+        mechanism = HighLowHadamard(R(case["k"]), range(case["s"]), case["eps"], published=True)
+        assert (mechanism.parts[0].outputs, mechanism.outputs) == (case["S"], case["outputs"])
         assert mechanism.matrix() == near(case["Q"])
         p, n = np.array(case["p"]), case["n"]
         estimator = mechanism.estimator
@@ -946,7 +983,7 @@ def high_low_hadamard_channel(k: int, s: int, t: float, first_row: int) -> Float
 @pytest.mark.parametrize(("k", "s", "epsilon"), [(4, 1, 1.0), (5, 2, 0.5), (8, 3, 1.0)])
 def test_the_printed_channel_uses_the_row_of_ones_and_is_none(k: int, s: int, epsilon: float) -> None:
     t = math.exp(epsilon)
-    mechanism = HighLowHadamard.published(R(k), range(s), epsilon)
+    mechanism = HighLowHadamard(R(k), range(s), epsilon, published=True)
     right, printed = (high_low_hadamard_channel(k, s, t, first_row) for first_row in (1, 0))
     assert right == near(mechanism.matrix())
     assert printed[0].sum() == pytest.approx(2 * t / (t + 1))
@@ -969,7 +1006,7 @@ def test_subsets_have_the_least_risk_of_all() -> None:
         risk = HighLowSubset(domain, sensitive, epsilon).risk(1)
         for other in (
             HighLowHadamard(domain, sensitive, epsilon),
-            HighLowHadamard.published(domain, sensitive, epsilon),
+            HighLowHadamard(domain, sensitive, epsilon, published=True),
             UtilityOptimizedRR(domain, sensitive, epsilon),
         ):
             assert risk <= other.risk(1) * (1 + 1e-9), (s, t, epsilon, other)
@@ -979,7 +1016,7 @@ def test_the_best_hadamard_is_no_worse_than_the_published_one() -> None:
     gains = []
     for s, t, epsilon in GRID:
         best = HighLowHadamard(R(s + t), range(s), epsilon).risk(1)
-        gains.append(HighLowHadamard.published(R(s + t), range(s), epsilon).risk(1) / best)
+        gains.append(HighLowHadamard(R(s + t), range(s), epsilon, published=True).risk(1) / best)
     assert min(gains) >= 1 - 1e-12
     assert max(gains) > 5  # at large epsilon
 
@@ -990,7 +1027,8 @@ def test_the_best_size_has_the_least_exact_risk_of_all_sizes() -> None:
         risks = [HighLowSubset(R(s + t), range(s), epsilon, d).risk(1) for d in range(1, s)]
         best = best_high_low_size(s, t, Epsilon(epsilon))
         assert risks[best - 1] == pytest.approx(min(risks), rel=1e-9), (s, t, epsilon)
-        assert HighLowSubset(R(s + t), range(s), epsilon).size == best
+        (part,) = HighLowSubset(R(s + t), range(s), epsilon).parts
+        assert part.density * s == best
         several += 1 < best < s - 1
     assert several > 20
 
@@ -1041,7 +1079,7 @@ def test_the_whole_domain_sensitive_gives_the_classical_mechanisms(k: int, epsil
         assert sf.audit(high_low, sf.Uniform(R(k), epsilon)).holds
 
 
-@pytest.mark.parametrize("make", [HighLowSubset, HighLowHadamard, HighLowHadamard.published])
+@pytest.mark.parametrize("make", [HighLowSubset, HighLowHadamard, partial(HighLowHadamard, published=True)])
 @pytest.mark.parametrize(
     ("sensitive", "epsilon", "culprit"),
     [
@@ -1081,17 +1119,17 @@ TWO = [RandomizedResponse(R(2), 1), RandomizedResponse(R(1), 1)]
         ([[0], [0, 1]], TWO, "one sequence of integers"),
         ([1, 1, 0], TWO, "numbered from 0 in order of first appearance"),
         ([0, 0, 2], TWO, "numbered from 0 in order of first appearance"),
-        ([0, 0, 1], TWO[:1], "have 2 mechanisms, one per block; got 1 mechanism"),
-        ([0, 0, 1], TWO[::-1], "the part of block 0 must be over 2 values, the size of the block"),
+        ([0, 0, 1], TWO[:1], "have 2 mechanisms, one per part; got 1 mechanism"),
+        ([0, 0, 1], TWO[::-1], "the mechanism of part 0 must be over 2 values, the protected ones of the part"),
         (
             [0, 0, 1],
             [UnaryEncoding(R(2), 1), TWO[1]],
-            "the part of block 0 must be a RandomizedResponse, SubsetSelection, HadamardResponse or CyclicDesign",
+            "the mechanism of part 0 must be a RandomizedResponse, SubsetSelection, HadamardResponse or CyclicDesign",
         ),
         (
             [0, 0, 1],
             [TWO[0], "rr"],
-            "the part of block 1 must be a RandomizedResponse, SubsetSelection, HadamardResponse or CyclicDesign",
+            "the mechanism of part 1 must be a RandomizedResponse, SubsetSelection, HadamardResponse or CyclicDesign",
         ),
     ],
 )
@@ -1150,27 +1188,27 @@ KINDS: list[dict[str, Any]] = BLOCKS.parameters()["kinds"]
 @pytest.mark.parametrize(
     ("changes", "culprit"),
     [
-        ({"blocks": [0, 1, 1, 1, 1]}, "the part of block 0 must be over 1 value, the size of the block"),
-        ({"blocks": [0, 0, 1, 1]}, "be 5 non-negative integers, one per value"),
-        ({"blocks": [[0], [0, 1]]}, "one sequence of integers"),
+        ({"part_of": [0, 1, 1, 1, 1]}, "the mechanism of part 0 must be over 1 value, the protected ones of the part"),
+        ({"part_of": [0, 0, 1, 1]}, "be 5 non-negative integers, one per value"),
+        ({"part_of": [[0], [0, 1]]}, "one sequence of integers"),
         ({"kind": [0, 2]}, "kind must be integers in 0 … 1"),
         ({"kind": [0, True]}, "kind must be integers in 0 … 1"),
-        ({"kind": [0]}, "have 2 mechanisms, one per block; got 1 mechanism"),
+        ({"kind": [0]}, "have 2 mechanisms, one per part; got 1 mechanism"),
         ({"kind": 0}, "have all its parts"),
-        ({"kinds": {}}, "have the keys blocks, kinds and kind"),
+        ({"kinds": {}}, "have the keys part_of, unprotected, kinds, kind"),
         ({"kinds": [0, 1]}, "a part must have the keys mechanism, size and parameters; got 0"),
         ({"kinds": [{**KINDS[0], "mechanism": "table"}, KINDS[1]]}, "the mechanism of a part must be one of"),
         ({"kinds": [{**KINDS[0], "size": 0}, KINDS[1]]}, "k must be an int"),
         (
             {"kinds": [{**KINDS[0], "size": 3}, KINDS[1]]},
-            "the part of block 0 must be over 2 values, the size of the block",
+            "the mechanism of part 0 must be over 2 values, the protected ones of the part",
         ),
         ({"kinds": [{**KINDS[0], "parameters": "all"}, KINDS[1]]}, "a part must have the keys mechanism"),
         ({"kinds": [{**KINDS[0], "parameters": {"epsilon": "1", "magic": 1}}, KINDS[1]]}, "have all its parts"),
         ({"kinds": [{**KINDS[0], "parameters": {"epsilon": "1"}}, KINDS[1]]}, "parameters must be"),
         ({"kinds": [*KINDS, KINDS[0]]}, "parameters must be"),
         ({"kinds": KINDS[::-1], "kind": [1, 0]}, "parameters must be"),
-        ({"extra": 1}, "have the keys blocks, kinds and kind"),
+        ({"extra": 1}, "have the keys part_of, unprotected, kinds, kind"),
     ],
 )
 def test_tampered_block_specs_are_refused(changes: dict[str, Any], culprit: str) -> None:
@@ -1183,18 +1221,17 @@ def test_tampered_block_specs_are_refused(changes: dict[str, Any], culprit: str)
 @pytest.mark.parametrize(
     ("changes", "culprit"),
     [
-        ({"sensitive": [1, 9]}, r"sensitive must be an integer in \[0, 4\]; got 9"),
-        ({"sensitive": [1, -1, 3]}, "sensitive must be an integer"),
-        ({"sensitive": []}, "sensitive must name at least one value"),
-        ({"sensitive": [1, 1, 3]}, "sensitive must name each value once"),
-        ({"sensitive": 3}, "have all its parts"),
-        ({"sensitive": [3, 1, 0]}, "parameters must be"),
-        ({"threshold": "x"}, "threshold must be an integer"),
-        ({"threshold": str(2**64 + 1)}, "threshold must be an integer"),
-        ({"magic": 1}, "have all its parts"),
+        ({"unprotected": [2, 9]}, r"unprotected must be an integer in \[0, 4\]; got 9"),
+        ({"unprotected": [-1, 4]}, "unprotected must be an integer"),
+        ({"unprotected": [2]}, "must be over 4 values, the protected ones of the part"),
+        ({"unprotected": [0, 1, 2, 3, 4]}, "must be over 0 values, the protected ones of the part"),
+        ({"unprotected": [2, 2]}, "unprotected must be in ascending order"),
+        ({"unprotected": [4, 2]}, "unprotected must be in ascending order"),
+        ({"unprotected": 3}, "have all its parts"),
+        ({"sensitive": [0, 1, 3]}, "have the keys part_of, unprotected, kinds, kind"),
     ],
 )
-def test_tampered_high_low_specs_are_refused(changes: dict[str, Any], culprit: str) -> None:
+def test_tampered_unprotected_values_are_refused(changes: dict[str, Any], culprit: str) -> None:
     for mechanism in (
         HighLowSubset(R(5), [0, 1, 3], 1, 2),
         HighLowSubset(R(5), [0, 1, 3], 1, 1),
@@ -1219,6 +1256,5 @@ def test_layouts_and_encodings_are_stated_and_checked() -> None:
 def test_any_labels_survive_the_spec() -> None:
     cells = sf.Domain.product(a=["x", "y"], b=[1, 2])
     mechanism = HighLowSubset(cells, [("y", 1), ("x", 2)], 1)
-    assert mechanism.parameters()["sensitive"] == [1, 2]
-    assert mechanism.sensitive == [("x", 2), ("y", 1)]
+    assert mechanism.parameters()["unprotected"] == [0, 3]
     assert sf.mechanism_from_spec(json.loads(json.dumps(mechanism.spec))) == mechanism
