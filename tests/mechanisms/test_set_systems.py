@@ -13,7 +13,7 @@ import pytest
 import sfumato as sf
 from sfumato._core import Integers
 from sfumato.errors import InvalidInput, PolicyViolated
-from sfumato.mechanisms import CyclicDesign, Draws, Finished, Mixture, RandomizedResponse, SetSystem
+from sfumato.mechanisms import CyclicDesign, Draws, Finished, Mechanism, Mixture, Parts, RandomizedResponse, SetSystem
 from sfumato.mechanisms.mixture import mixing_threshold
 from sfumato.mechanisms.provenance import is_library_mechanism
 from sfumato.mechanisms.registry import count_law_for, kernel_for
@@ -237,23 +237,44 @@ class LyingSeparating(LyingDraw):
         return 0
 
 
+def lying(system: Unbalanced, place: str) -> tuple[Mechanism, sf.Policy]:
+    """A mechanism over a system that lies, and the policy that it claims to obey."""
+    domain = sf.Domain.range(5)
+    if place == "a class from outside":
+        return mixture_over(system), sf.Uniform(domain, "ln 3")
+    mixture = RandomizedResponse(domain, "ln 3")
+    mixture.system, mixture.threshold = system, mixture_over(system).threshold
+    if place == "a class of the library":
+        return mixture, sf.Uniform(domain, "ln 3")
+    wider = sf.Domain.range(8)
+    if place == "one part":
+        return Parts(wider, [0] * 8, [mixture], [0, 4, 7]), sf.HighLow(wider, [1, 2, 3, 5, 6], "ln 3")
+    honest = RandomizedResponse(sf.Domain.range(3), "ln 3")
+    return Parts(wider, [0, 1, 1, 0, 1, 1, 1, 0], [honest, mixture]), sf.Blocks(wider, "abbabbba", "ln 3")
+
+
 @pytest.mark.parametrize("kind", [LyingDraw, LyingSeparating])
-@pytest.mark.parametrize("is_named", [True, False], ids=["in a class from outside", "in a class of the library"])
-def test_a_system_that_lies_is_caught(kind: type[Unbalanced], is_named: bool) -> None:
-    system = kind(5)
-    if is_named:
-        mechanism = mixture_over(system)
-    else:
-        mechanism = RandomizedResponse(sf.Domain.range(5), "ln 3")
-        mechanism.system, mechanism.threshold = system, mixture_over(system).threshold
+@pytest.mark.parametrize("place", ["a class from outside", "a class of the library", "one part", "one of two parts"])
+def test_a_system_that_lies_is_caught(kind: type[Unbalanced], place: str) -> None:
+    mechanism, policy = lying(kind(5), place)
     assert not is_library_mechanism(mechanism)
     assert kernel_for(mechanism) is None
     assert count_law_for(mechanism) is None
+    assert mechanism.audit_surrogate() is None
     with pytest.raises(AssertionError, match="does not have the law"):
         check_law(mechanism)
-    certificate = sf.audit(mechanism, sf.Uniform(mechanism.domain, "ln 3"))
+    certificate = sf.audit(mechanism, policy)
     assert not certificate.holds
     assert certificate.coverage == "all"
+    with pytest.raises(PolicyViolated):
+        sf.Ledger().charge("a question", mechanism, policy)
+
+
+def test_parts_of_the_library_are_trusted() -> None:
+    mechanism = Parts(sf.Domain.range(3), [0] * 3, [RandomizedResponse(sf.Domain.range(2), "ln 3")], [1])
+    assert is_library_mechanism(mechanism)
+    assert kernel_for(mechanism) is not None
+    assert count_law_for(mechanism) is not None
 
 
 class TooManyOutputs(Unbalanced):
