@@ -202,7 +202,7 @@ def test_one_level_for_all_values_is_audited_by_parts(epsilon: Any) -> None:
     """The audit without a list of values agrees with the one that lists them."""
     policy = sf.Uniform(PEOPLE, epsilon)
     for mechanism in (singles(), pairs()):
-        report, worst = mechanism._tightest_uniform(policy)
+        report, worst = mechanism._tightest(policy)
         columns = [[mechanism.probability(y, x) for x in range(len(PEOPLE))] for y in mechanism.reports()]
         expected = max((policy.worst(column) for column in columns), key=lambda rule: rule.rank)
         assert (worst.violated, worst.left / worst.right) == (expected.violated, expected.left / expected.right)

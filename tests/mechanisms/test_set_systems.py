@@ -14,6 +14,7 @@ import sfumato as sf
 from sfumato._core import Integers
 from sfumato.errors import InvalidInput, PolicyViolated
 from sfumato.mechanisms import CyclicDesign, Draws, Finished, Mechanism, Mixture, Parts, RandomizedResponse, SetSystem
+from sfumato.mechanisms.mean.shifted_bins import Bins
 from sfumato.mechanisms.mixture import mixing_threshold
 from sfumato.mechanisms.provenance import is_library_mechanism
 from sfumato.mechanisms.registry import count_law_for, kernel_for
@@ -23,6 +24,7 @@ from sfumato.mechanisms.systems.hadamard_rows import HadamardRows
 from sfumato.mechanisms.systems.shifts import Shifts
 from sfumato.mechanisms.systems.singletons import Singletons
 from sfumato.mechanisms.systems.subsets import Subsets
+from sfumato.mechanisms.waves.sets import ShiftedWave, Wave
 from sfumato.testing import check_law
 
 SYSTEMS: dict[str, SetSystem] = {
@@ -37,7 +39,16 @@ SYSTEMS: dict[str, SetSystem] = {
     "two buckets": Buckets(6, 2),
     "three buckets": Buckets(7, 3),
 }
+#: Systems of a choice, which do not separate all pairs of values, or separate some by more sets than others.
+OF_CHOICES: dict[str, SetSystem] = {
+    "a wave": ShiftedWave(6, 8, Wave(1, 8, 3)),
+    "bins of some offsets": Bins(7, 4, range(2), 3),
+    "bins of all offsets": Bins(6, 5, range(5), 2),
+}
 every = pytest.mark.parametrize("system", SYSTEMS.values(), ids=SYSTEMS)
+every_or_of_a_choice = pytest.mark.parametrize(
+    "system", [*SYSTEMS.values(), *OF_CHOICES.values()], ids=[*SYSTEMS, *OF_CHOICES]
+)
 
 
 class Listed(SetSystem):
@@ -68,7 +79,7 @@ def set_of(system: SetSystem, report: int) -> tuple[int, ...]:
     return tuple(x for x in range(system.size) if system.contains(report, x))
 
 
-@every
+@every_or_of_a_choice
 def test_every_value_is_in_the_stated_share_of_the_sets(system: SetSystem) -> None:
     sets = [set_of(system, report) for report in system.reports()]
     assert len(sets) == system.outputs
@@ -76,7 +87,7 @@ def test_every_value_is_in_the_stated_share_of_the_sets(system: SetSystem) -> No
         assert Fraction(sum(x in each for each in sets), len(sets)) == system.density
 
 
-@every
+@every_or_of_a_choice
 def test_sums_over_sets_are_those_of_the_listed_sets(system: SetSystem) -> None:
     listed, generator = Listed(system), np.random.default_rng(3)
     assert listed.empty_outputs() == system.empty_outputs()

@@ -165,14 +165,15 @@ def test_the_moments_are_those_of_the_enumerated_scores(mechanism: Waves) -> Non
 
 def test_score_laws_group_the_scores_by_wave_and_membership(mechanism: Waves) -> None:
     law, scores = law_and_scores(mechanism)
-    size, waves = len(mechanism.domain), len(mechanism.classes)
+    size, waves = len(mechanism.domain), len(mechanism.waves)
     values, at_value = mechanism.estimator.score_values()
     p = distributions(size)[-1]
     probabilities = mechanism.estimator.score_probabilities(p)
     number = np.arange(mechanism.outputs) // mechanism.modulus
+    indicators = np.array([shifts.indicator for shifts in mechanism.waves])
     shift = np.arange(mechanism.outputs) % mechanism.modulus
     for x in range(size):
-        outside = ~mechanism.indicators[number, (x - shift) % mechanism.modulus]
+        outside = ~indicators[number, (x - shift) % mechanism.modulus]
         kind = 2 * number + outside
         counts = np.bincount(kind, minlength=2 * waves)
         means = np.bincount(kind, scores[:, x], 2 * waves) / counts
@@ -245,9 +246,7 @@ def test_weights_are_close_to_the_optimum_of_their_convex_program(epsilon: float
         ones = inverse.sum(axis=1)
         return np.asarray(inverse - np.outer(ones, ones) / ones.sum())
 
-    of_made = contrast(
-        [each.wave for each in made.classes], np.array([each.weight for each in made.classes]) / WEIGHT_SUM
-    )
+    of_made = contrast([shifts.wave for shifts in made.waves], np.array(made.weights) / WEIGHT_SUM)
     error = float(np.sum(prefixes @ of_made * prefixes))
     form = of_made @ prefixes.T @ prefixes @ of_made
     gradients = [

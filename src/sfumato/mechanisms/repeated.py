@@ -63,7 +63,7 @@ def repeating(mechanism: Mechanism, report: int) -> Mechanism:  # noqa: ARG001
 def _(mechanism: SampledParts, report: int) -> Mechanism:
     chosen, _ = mechanism.split_report(report)
     same = copy.copy(mechanism)
-    same.weights, same.total = tuple(int(number == chosen) for number in range(len(mechanism.parts))), 1
+    same.weights = tuple(int(number == chosen) for number in range(len(mechanism.parts)))
     for derived in ("_bounds", "probabilities", "hash"):
         same.__dict__.pop(derived, None)
     return same

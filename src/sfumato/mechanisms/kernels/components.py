@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.kernels.base import Kernel
 from sfumato.mechanisms.kernels.compile import Words
+from sfumato.mechanisms.registry import kernel_for
 
-__all__ = ["ComponentRun"]
+__all__ = ["ComponentRun", "joined_kernel"]
 
 _NO_WORDS = np.empty(0, np.uint64)
+
+
+def joined_kernel(mechanism: Mechanism, components: Sequence[Mechanism], function: Callable[..., int]) -> Kernel:
+    """Return a kernel whose function gets the mechanism and the kernels of its components as parameters."""
+    kernels = tuple(kernel for component in components if (kernel := kernel_for(component)) is not None)
+    assert len(kernels) == len(components)
+    return Kernel.of(
+        mechanism,
+        function,
+        (mechanism, kernels),
+        word_bits=32,
+        auxiliary_mean=sum(kernel.auxiliary_mean for kernel in kernels),
+        auxiliary_variance=sum(kernel.auxiliary_variance for kernel in kernels),
+    )
 
 
 @dataclass(frozen=True)

@@ -2,29 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Epsilon, EpsilonLike, Floats, checked_integer, checked_integers, exceeds
+from sfumato._core import EpsilonLike, Floats, checked_integer, checked_integers
 from sfumato.domain import Domain, checked_domain
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.base import SURROGATE_VALUES, Finished, Mechanism, read_epsilon
+from sfumato.mechanisms.base import SURROGATE_VALUES, Finished, read_epsilon
+from sfumato.mechanisms.choice import ChoiceOfMixtures
 from sfumato.mechanisms.draws import Draws, Field, Layout
 from sfumato.mechanisms.mean.choice import best_share, best_width
-from sfumato.mechanisms.mixture import ONE, mixing_threshold
-from sfumato.policy import PairwisePolicy, Policy, Uniform
+from sfumato.mechanisms.mixture import ONE, Mixture, mixing_threshold
+from sfumato.mechanisms.systems.base import Force, SetSystem
 
-__all__ = ["ShiftedBins"]
+__all__ = ["Bins", "ShiftedBins"]
 
 #: Maximum number of outputs, which must be below 2^31.
 _LARGEST_OUTPUTS = 2**31 - 1
 
 
-class ShiftedBins(Mechanism):
+@dataclass(frozen=True)
+class Bins(SetSystem):
+    """The bins of ``width`` neighbours at some offsets; report r + j·m is bin j of the offset r."""
+
+    size: int
+    width: int
+    offsets: range
+    #: Number of bins of each offset.
+    bins: int
+
+    @property
+    def outputs(self) -> int:
+        return len(self.offsets) * self.bins
+
+    @property
+    def density(self) -> Fraction:
+        return Fraction(1, self.bins)
+
+    def reports(self) -> Iterable[int]:
+        return (offset + self.width * place for place in range(self.bins) for offset in self.offsets)
+
+    def step(self, state: int, draws: Draws, force: Force) -> Finished:
+        number, keep, other = draws.below(len(self.offsets)), force(), draws.below(self.bins)
+        return Finished(self.member(state, number) if keep else self.offsets[number] + self.width * other)
+
+    def member(self, x: int, number: int) -> int:
+        offset = self.offsets[number]
+        return offset + self.width * ((x + self.width - 1 - offset) // self.width)
+
+    def contains(self, report: int, x: int) -> bool:
+        return report - self.width < x <= report
+
+    def members(self, values: Sequence[int]) -> npt.NDArray[np.bool_]:
+        reports, places = np.array([*self.reports()], np.int64), np.asarray(values)[:, None]
+        return np.asarray((reports - self.width < places) & (places <= reports))
+
+    def empty_outputs(self) -> int:
+        return 0
+
+
+class ShiftedBins(ChoiceOfMixtures):
     """Bins of neighbouring values at a random offset, with randomized response between the bins.
 
     The values are in an order, such as numbers. An offset is drawn that does not depend on the value. It cuts the
@@ -100,6 +142,12 @@ class ShiftedBins(Mechanism):
             thresholds = [mixing_threshold(self.epsilon, Fraction(1, bins)) for bins in self.bins]
         ranges = [("of the first offsets", 0, ONE), ("of the other offsets", 0, ONE)]
         self.thresholds = checked_integers(subject, "thresholds", thresholds, ranges)
+        classes = range(self.first_offsets), range(self.first_offsets, self.width)
+        self.parts = tuple(
+            Mixture(domain, self.epsilon, Bins(size, self.width, offsets, bins), threshold=threshold)
+            for offsets, bins, threshold in zip(classes, self.bins, self.thresholds, strict=True)
+        )
+        self.weights = self.share, ONE - self.share
         self.layout = Layout(128, tuple(Field.number(low, 32) for low in (32, 0, 96, 64)))
 
     @classmethod
@@ -126,18 +174,8 @@ class ShiftedBins(Mechanism):
 
     # -- the sampler -----------------------------------------------------------------------------------------
 
-    def step(self, state: int, draws: Draws) -> Finished:
-        if draws.bernoulli(self.share, ONE):
-            offset, kind = draws.below(self.first_offsets), 0
-        else:
-            offset, kind = self.first_offsets + draws.below(self.width - self.first_offsets), 1
-        keep = draws.bernoulli(self.thresholds[kind], ONE)
-        other = draws.below(self.bins[kind])
-        return Finished(offset + self.width * (self._bin(offset, state) if keep else other))
-
-    def _bin(self, offset: int, x: int) -> int:
-        """Return the bin of a value."""
-        return (x + self.width - 1 - offset) // self.width
+    def _drawn(self, draws: Draws) -> int:
+        return 0 if draws.bernoulli(self.share, ONE) else 1
 
     def audit_surrogate(self) -> ShiftedBins:
         size = min(len(self.domain), SURROGATE_VALUES)
@@ -147,90 +185,11 @@ class ShiftedBins(Mechanism):
 
     # -- the stated law --------------------------------------------------------------------------------------
 
-    @property
-    def outputs(self) -> int:
-        return len(self.domain) + self.width - 1
+    def split_report(self, report: int) -> tuple[int, int]:
+        return int(report % self.width >= self.first_offsets), report
 
-    def offset_probability(self, offset: int) -> Fraction:
-        """Return the probability of an offset, which does not depend on the value.
-
-        Parameters
-        ----------
-        offset
-            The offset, from 0 to ``width`` - 1.
-
-        Returns
-        -------
-        Fraction
-            The probability.
-        """
-        first = self.first_offsets
-        if offset < first:
-            return Fraction(self.share, ONE * first)
-        return Fraction(ONE - self.share, ONE * (self.width - first))
-
-    def _levels(self, kind: int) -> tuple[Fraction, Fraction]:
-        """Return the probabilities of a bin of a class of offsets if it contains the value, and if it does not."""
-        gamma = Fraction(self.thresholds[kind], ONE)
-        return gamma + (1 - gamma) / self.bins[kind], (1 - gamma) / self.bins[kind]
-
-    def probability(self, report: int, x: int) -> Fraction:
-        bin_, offset = divmod(report, self.width)
-        high, low = self._levels(0 if offset < self.first_offsets else 1)
-        return self.offset_probability(offset) * (high if self._bin(offset, x) == bin_ else low)
-
-    def matrix(self) -> npt.NDArray[np.float64]:
-        size = len(self.domain)
-        values, reports = np.arange(size)[:, None], np.arange(self.outputs)
-        in_bin = (values <= reports) & (values > reports - self.width)
-        entries = [
-            [float(self.offset_probability(offset) * level) for level in self._levels(offset >= self.first_offsets)]
-            for offset in range(self.width)
-        ]
-        high, low = np.array(entries)[reports % self.width].T
-        return np.asarray(np.where(in_bin, high, low), np.float64)
-
-    def worst_columns(self, policy: Policy) -> Iterator[tuple[int, list[Fraction]]] | None:
-        if not isinstance(policy, PairwisePolicy):
-            return None
-        # The columns of a class of offsets have one ratio high/low. The least epsilon of all pairs binds if both
-        # classes have a bin that contains one value of such a pair and not the other. Every offset separates the ends.
-        pair = (0, len(self.domain) - 1) if isinstance(policy, Uniform) else policy.least[1]
-        separating = [self._separating(kind, min(pair), max(pair)) for kind in self._possible_classes()]
-        if None in separating:
-            return None
-        reports = [report for pair_ in separating if pair_ is not None for report in pair_]
-        return ((report, self._column(report)) for report in reports)
-
-    def _possible_classes(self) -> list[int]:
-        """Return the classes of offsets that have a positive probability."""
-        return [kind for kind, share in enumerate((self.share, ONE - self.share)) if share]
-
-    def _separating(self, kind: int, low: int, high: int) -> tuple[int, int] | None:
-        """Return reports of a class whose bins contain the lower and the higher of two values and not the other."""
-        first = self.first_offsets
-        offsets = range(first) if kind == 0 else range(first, self.width)
-        offset = next((r for r in offsets if self._bin(r, low) != self._bin(r, high)), None)
-        if offset is None:
-            return None
-        return offset + self.width * self._bin(offset, low), offset + self.width * self._bin(offset, high)
-
-    def _column(self, report: int) -> list[Fraction]:
-        """Return the likelihoods of all values."""
-        high, low = self._levels(0 if report % self.width < self.first_offsets else 1)
-        return [high if report - self.width < x <= report else low for x in range(len(self.domain))]
-
-    def classical_epsilon(self) -> Epsilon | None:
-        levels = map(self._levels, self._possible_classes())
-        return None if any(exceeds(high, low, self.epsilon) for high, low in levels) else self.epsilon
-
-    def guess_probability(self) -> Fraction:
-        shares = Fraction(self.share, ONE), 1 - Fraction(self.share, ONE)
-        greatest = (
-            share * bins * self._levels(kind)[0]
-            for kind, (share, bins) in enumerate(zip(shares, self.bins, strict=True))
-        )
-        return sum(greatest, Fraction(0)) / len(self.domain)
+    def _joined(self, number: int, report: int) -> int:  # noqa: ARG002
+        return report
 
     def parameters(self) -> dict[str, Any]:
         return {

@@ -10,25 +10,15 @@ import numpy.typing as npt
 from sfumato._core import Integers
 from sfumato.mechanisms.kernels.base import Kernel
 from sfumato.mechanisms.kernels.compile import Words
-from sfumato.mechanisms.kernels.components import ComponentRun
+from sfumato.mechanisms.kernels.components import ComponentRun, joined_kernel
 from sfumato.mechanisms.product.mechanism import ProductMechanism
-from sfumato.mechanisms.registry import kernel_for
 
 __all__ = ["build"]
 
 
 def build(mechanism: ProductMechanism) -> Kernel:
     """Return the kernel of a mechanism."""
-    kernels = [kernel for factor in mechanism.factors if (kernel := kernel_for(factor)) is not None]
-    assert len(kernels) == len(mechanism.factors)
-    return Kernel.of(
-        mechanism,
-        _run,
-        (mechanism.sizes, mechanism.radices, tuple(kernels)),
-        word_bits=32,
-        auxiliary_mean=sum(kernel.auxiliary_mean for kernel in kernels),
-        auxiliary_variance=sum(kernel.auxiliary_variance for kernel in kernels),
-    )
+    return joined_kernel(mechanism, mechanism.factors, _run)
 
 
 def _run(values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt.NDArray[Any], parameters: Any) -> int:
@@ -37,10 +27,10 @@ def _run(values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt
     The scalar sampler reads the auxiliary words value by value. Few values need any, so every factor's kernel first
     runs without them. The exceptions are then drawn again, one value at a time and in order.
     """
-    sizes, radices, kernels = parameters
+    mechanism, kernels = parameters
     frames = words.view(np.uint8).reshape(len(values), -1)
     factors, offset = [], 0
-    for kernel, coordinates in zip(kernels, _coordinates(values, sizes), strict=True):
+    for kernel, coordinates in zip(kernels, _coordinates(values, mechanism.sizes), strict=True):
         factors.append(ComponentRun.of(kernel, coordinates, frames[:, offset : offset + kernel.frame_bytes]))
         offset += kernel.frame_bytes
     position = 0
@@ -48,7 +38,7 @@ def _run(values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt
         for factor in factors:
             position += factor.run(i, i + 1, auxiliary[position:])
     out[:] = 0
-    for factor, radix in zip(factors, radices, strict=True):
+    for factor, radix in zip(factors, mechanism.radices, strict=True):
         out *= out.dtype.type(radix)
         out += factor.reports
     return position

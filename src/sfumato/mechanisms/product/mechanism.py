@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
@@ -15,8 +14,8 @@ from sfumato._core import Epsilon, Floats, quantity, read_list
 from sfumato.domain import Domain, checked_domain
 from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms.base import LARGEST_MATRIX, Finished, Mechanism
-from sfumato.mechanisms.components import COMPONENTS, can_be_component, numbered, small
-from sfumato.mechanisms.draws import Draws, Field, Layout
+from sfumato.mechanisms.components import COMPONENTS, can_be_component, diagonal, joined_layouts, numbered, small
+from sfumato.mechanisms.draws import Draws
 from sfumato.mechanisms.estimators.marginals import axes_of_factors, kronecker
 from sfumato.mechanisms.part_documents import part_documents, read_parts
 from sfumato.mechanisms.product.ratios import worst_reports
@@ -104,14 +103,7 @@ class ProductMechanism(Mechanism):
         if self.outputs > LARGEST_OUTPUTS:
             must = f"have at most {LARGEST_OUTPUTS:,} reports together"
             raise InvalidInput(subject, "factors", must, Description(f"{self.outputs:,} reports"))
-        #: Position in the frame of the first bit of each factor, then the length of the frame.
-        self.frame_offsets = (0, *itertools.accumulate(factor.layout.frame_bits for factor in self.factors))
-        fields = [
-            Field(field.start + offset, field.step, field.width)
-            for factor, offset in zip(self.factors, self.frame_offsets, strict=False)
-            for field in factor.layout.numbers
-        ]
-        self.layout = Layout(self.frame_offsets[-1], tuple(fields))
+        self.frame_offsets, self.layout = joined_layouts(self.factors)
 
     # -- the sampler -----------------------------------------------------------------------------------------
 
@@ -119,23 +111,6 @@ class ProductMechanism(Mechanism):
         return x, 0, 0, self.factors[0].start(self._digits(x, self.sizes)[0])
 
     def step(self, state: tuple[int, int, int, Any], draws: Draws) -> tuple[int, int, int, Any] | Finished:
-        """Run one step of the sampler; :meth:`sample` calls it until it returns :class:`Finished`.
-
-        The factors draw their reports one after the other, in their order.
-
-        Parameters
-        ----------
-        state
-            The value, the number of factors that are finished, the index of their reports, and the sampler state of the
-            next factor.
-        draws
-            The source of random decisions.
-
-        Returns
-        -------
-        tuple or Finished
-            The next state, or ``Finished(report)``.
-        """
         x, number, report, inner = state
         following = self.factors[number].step(inner, draws)
         if not isinstance(following, Finished):
@@ -155,12 +130,7 @@ class ProductMechanism(Mechanism):
         return digits[::-1]
 
     def representatives(self) -> Iterable[int]:
-        most = max(self.sizes)
-        if self.outputs * most > _MOST_READ:
-            return ()
-        # Values that together have every coordinate of every factor.
-        diagonal = [np.arange(most) % size for size in self.sizes]
-        return map(int, np.ravel_multi_index(diagonal, self.sizes))
+        return diagonal(self.sizes) if self.outputs * max(self.sizes) <= _MOST_READ else ()
 
     def audit_surrogate(self) -> ProductMechanism:
         factors = [small(factor) for factor in self.factors[:2]]

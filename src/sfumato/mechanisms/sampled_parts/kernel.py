@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sfumato._core import Integers
 from sfumato.mechanisms.draws import BitDraws
 from sfumato.mechanisms.kernels.base import Kernel
 from sfumato.mechanisms.kernels.compile import Words
-from sfumato.mechanisms.kernels.components import ComponentRun
-from sfumato.mechanisms.registry import kernel_for
+from sfumato.mechanisms.kernels.components import ComponentRun, joined_kernel
 from sfumato.mechanisms.sampled_parts.mechanism import SampledParts
 
 __all__ = ["build"]
@@ -20,16 +18,7 @@ __all__ = ["build"]
 
 def build(mechanism: SampledParts) -> Kernel:
     """Return the kernel of a mechanism."""
-    kernels = [kernel for part in mechanism.parts if (kernel := kernel_for(part)) is not None]
-    assert len(kernels) == len(mechanism.parts)
-    return Kernel.of(
-        mechanism,
-        _run,
-        (mechanism, tuple(kernels)),
-        word_bits=32,
-        auxiliary_mean=sum(kernel.auxiliary_mean for kernel in kernels),
-        auxiliary_variance=sum(kernel.auxiliary_variance for kernel in kernels),
-    )
+    return joined_kernel(mechanism, mechanism.parts, _run)
 
 
 def _run(values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt.NDArray[Any], parameters: Any) -> int:
@@ -43,25 +32,22 @@ def _run(values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt
     rejected = (products & np.uint64(2**32 - 1)) < np.uint64(2**32 % mechanism.total)
     places = (products >> np.uint64(32)).astype(np.int64)
     chosen = np.searchsorted(np.cumsum(mechanism.weights), places, side="right")
-    coordinates = np.unravel_index(values, mechanism.domain.shape)
+    coordinates, shape = np.unravel_index(values, mechanism.domain.shape), mechanism.domain.shape
     exceptions = set(np.flatnonzero(rejected).tolist())
     for number, kernel in enumerate(kernels):
         reached = np.flatnonzero(chosen >= number)
-        first = mechanism.frame_offsets[number] // 8
-        run = ComponentRun.of(
-            kernel,
-            _projected(mechanism, number, coordinates)[reached],
-            frames[reached, first : first + kernel.frame_bytes],
-        )
+        axes, first = mechanism.axes[number], mechanism.frame_offsets[number] // 8
+        places = np.ravel_multi_index([coordinates[axis] for axis in axes], [shape[axis] for axis in axes])
+        run = ComponentRun.of(kernel, places[reached], frames[reached, first : first + kernel.frame_bytes])
         exceptions.update(reached[run.exceptions(0, len(reached))].tolist())
         is_last = chosen[reached] == number
         out[reached[is_last]] = run.reports[is_last].astype(out.dtype) + out.dtype.type(mechanism.offsets[number])
     position = 0
 
     def read(width: int) -> int:
-        """Return the next auxiliary bits; zeros beyond the end, where the chunk is run again with more words."""
+        """Return the next auxiliary bits; ones past the end, where the chunk is run again with more words."""
         nonlocal position
-        word = int(auxiliary[position]) if position < len(auxiliary) else 0
+        word = int(auxiliary[position]) if position < len(auxiliary) else -1
         position += 1
         return word & (1 << width) - 1
 
@@ -71,11 +57,3 @@ def _run(values: npt.NDArray[np.int64], words: Words, auxiliary: Words, out: npt
         if position > len(auxiliary):
             break
     return position
-
-
-def _projected(mechanism: SampledParts, number: int, coordinates: tuple[Integers, ...]) -> Integers:
-    """Return the indices of values among those of a part."""
-    axes, shape = mechanism.axes[number], mechanism.domain.shape
-    return np.asarray(
-        np.ravel_multi_index([coordinates[axis] for axis in axes], [shape[axis] for axis in axes]), np.int64
-    )

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from sfumato._core import Epsilon, Floats, Integers, exact_fraction, quantity
+from sfumato._core import Epsilon, exact_fraction, quantity
 from sfumato.domain import Domain, checked_domain, read_mapping
 from sfumato.errors import Description, InvalidInput
 from sfumato.mechanisms.base import Finished, Mechanism
-from sfumato.mechanisms.components import COMPONENTS, can_be_component, numbered, small
-from sfumato.mechanisms.draws import Draws, Field, Layout
+from sfumato.mechanisms.choice import Choice
+from sfumato.mechanisms.components import COMPONENTS, can_be_component, diagonal, joined_layouts, numbered, small
+from sfumato.mechanisms.draws import Draws, Field
 from sfumato.mechanisms.part_documents import part_documents, read_parts
 from sfumato.mechanisms.product.mechanism import ProductMechanism
 from sfumato.mechanisms.sampled_parts.restriction import policy_of_part
@@ -36,7 +36,7 @@ _MOST_READ = 100_000
 _CHOICE_BITS = 32
 
 
-class SampledParts(Mechanism):
+class SampledParts(Choice):
     """Sampled parts: draw one part of the value, independently of the value, and report it with its own mechanism.
 
     A part is one attribute of a product, or several attributes together. Which part a person reports reveals nothing,
@@ -114,26 +114,10 @@ class SampledParts(Mechanism):
             _check_part(domain, key, axes, mechanism)
         self.parts = tuple(map(_numbered, mechanisms.values()))
         self.weights = _read_weights(keys, weights)
-        self.total = sum(self.weights)
-        #: First report of each part, then the number of all reports.
-        self.offsets = (0, *itertools.accumulate(part.outputs for part in self.parts))
         if self.outputs > LARGEST_OUTPUTS:
             must = f"have at most {LARGEST_OUTPUTS:,} reports together"
             raise InvalidInput(subject, "parts", must, Description(f"{self.outputs:,} reports"))
-        frames = itertools.accumulate((part.layout.frame_bits for part in self.parts), initial=_CHOICE_BITS)
-        #: Position in the frame of the first bit of each part, then the length of the frame.
-        self.frame_offsets = tuple(frames)
-        fields = [
-            Field(field.start + offset, field.step, field.width)
-            for part, offset in zip(self.parts, self.frame_offsets, strict=False)
-            for field in part.layout.numbers
-        ]
-        self.layout = Layout(self.frame_offsets[-1], (Field.number(0, _CHOICE_BITS), *fields))
-
-    @cached_property
-    def probabilities(self) -> tuple[Fraction, ...]:
-        """Probability of each part, in the order of the parts."""
-        return tuple(Fraction(weight, self.total) for weight in self.weights)
+        self.frame_offsets, self.layout = joined_layouts(self.parts, Field.number(0, _CHOICE_BITS))
 
     @property
     def names(self) -> tuple[tuple[str, ...], ...]:
@@ -147,68 +131,20 @@ class SampledParts(Mechanism):
         return x, -1, 0, None
 
     def step(self, state: tuple[int, int, int, Any], draws: Draws) -> tuple[int, int, int, Any] | Finished:
-        """Run one step of the sampler; :meth:`sample` calls it until it returns :class:`Finished`.
-
-        Parameters
-        ----------
-        state
-            The value, the part that was drawn (-1 before), the part whose mechanism runs, and its sampler state.
-        draws
-            The source of random decisions.
-
-        Returns
-        -------
-        tuple or Finished
-            The next state, or ``Finished(report)``.
-        """
         x, chosen, number, inner = state
         if chosen < 0:
-            return x, self.part_of(draws.below(self.total)), 0, self.parts[0].start(self.projected(x, 0))
+            return x, self._drawn(draws), 0, self.parts[0].start(self.projected(x, 0))
         following = self.parts[number].step(inner, draws)
         if not isinstance(following, Finished):
             return x, chosen, number, following
         if number == chosen:
-            return Finished(self.offsets[number] + following.report)
+            return Finished(self._joined(number, following.report))
         return x, chosen, number + 1, self.parts[number + 1].start(self.projected(x, number + 1))
 
-    def part_of(self, place: int) -> int:
-        """Return the part of a number below the sum of the weights.
-
-        Parameters
-        ----------
-        place
-            A number from 0 to ``total - 1``.
-
-        Returns
-        -------
-        int
-            The number of the part.
-        """
-        return int(np.searchsorted(self._bounds, place, side="right"))
-
-    @cached_property
-    def _bounds(self) -> Integers:
-        """The sums of the weights up to each part."""
-        return np.cumsum(self.weights)
-
-    def projected(self, x: int, number: int) -> int:
-        """Return the index of a value among the values of a part.
-
-        Parameters
-        ----------
-        x
-            Index of the value in the domain.
-        number
-            The number of the part.
-
-        Returns
-        -------
-        int
-            The index of the value's attributes in row-major order.
-        """
+    def projected(self, values: Any, number: int) -> Any:
         place = 0
         for stride, size in self._strides[number]:
-            place = place * size + x // stride % size
+            place = place * size + values // stride % size
         return place
 
     @cached_property
@@ -218,12 +154,9 @@ class SampledParts(Mechanism):
         return [[(math.prod(shape[axis + 1 :]), shape[axis]) for axis in axes] for axes in self.axes]
 
     def representatives(self) -> Iterable[int]:
-        # Values that together have every index of every attribute.
-        shape = self.domain.shape
-        diagonal = [np.arange(max(shape)) % size for size in shape]
-        if self.outputs * max(shape) * len(self.parts) > _MOST_READ:
-            return ()
-        return map(int, np.ravel_multi_index(diagonal, shape))
+        return (
+            diagonal(self.domain.shape) if self.outputs * max(self.domain.shape) * len(self.parts) <= _MOST_READ else ()
+        )
 
     def audit_surrogate(self) -> SampledParts:
         parts = [_small(part) for part in self.parts[:2]]
@@ -235,142 +168,78 @@ class SampledParts(Mechanism):
 
     # -- the stated law --------------------------------------------------------------------------------------
 
-    @property
-    def outputs(self) -> int:
-        return self.offsets[-1]
-
-    def split_report(self, report: int) -> tuple[int, int]:
-        """Return the part of a report, and the report of its mechanism.
-
-        Parameters
-        ----------
-        report
-            A report of this mechanism.
-
-        Returns
-        -------
-        tuple of int
-            The number of the part, and the report of the part's mechanism.
-        """
-        number = int(np.searchsorted(self.offsets, report, side="right")) - 1
-        return number, report - self.offsets[number]
-
-    def probability(self, report: int, x: int) -> Fraction:
-        number, y = self.split_report(report)
-        return self.probabilities[number] * self.parts[number].probability(y, self.projected(x, number))
-
     def tightest(self, policy: Policy) -> tuple[int, TightestConstraint] | None:
-        if isinstance(policy, Uniform) and len(self.domain) > LARGEST_DENSE:
-            return self._tightest_uniform(policy)
-        if not isinstance(policy, Product):
-            return None
-        names, worst = list(policy.policies), (0, UNCONSTRAINED)
-        for number, (axes, part) in enumerate(zip(self.axes, self.parts, strict=True)):
-            report, rule = tightest_report(part, policy.project([names[axis] for axis in axes]))
-            candidates = [self._lifted(policy, number, report, rule)] if rule.names is not None else []
-            # Values that differ only in attributes outside the part have equal likelihoods.
-            others = [axis for axis in range(len(names)) if axis not in axes]
-            candidates += [self._equal(policy, number, axis) for axis in others if len(policy[names[axis]].domain) > 1]
-            for candidate in candidates:
-                if worst[1].names is None or candidate[1].rank > worst[1].rank:
-                    worst = candidate
-        return worst
+        if isinstance(policy, Product) or (isinstance(policy, Uniform) and len(self.domain) > LARGEST_DENSE):
+            return self._tightest(policy)
+        return None
 
-    def _tightest_uniform(self, policy: Uniform) -> tuple[int, TightestConstraint]:
-        """Return the tightest rule of one level for all values, without a list of values.
+    def _tightest(self, policy: Product | Uniform) -> tuple[int, TightestConstraint]:
+        """Return the tightest rule of all parts, without a list of values.
 
-        A report of a part is as likely for all values that agree in the part. Two different values therefore come as
-        close to the level as two different combinations of the part do, or they are equally likely.
+        A report is as likely for all values that agree in the part. Two different values therefore come as close to
+        their level as their combinations in the part do, or they are equally likely.
         """
-        worst: tuple[int, TightestConstraint] = 0, UNCONSTRAINED
-        for number, (axes, part) in enumerate(zip(self.axes, self.parts, strict=True)):
-            of_part = Uniform(Domain.range(len(part.domain)), policy.epsilon)
-            report, rule = tightest_report(part, of_part)
-            if rule.names is None:  # the part has one value; all values of the domain are equally likely
-                continue
-            labels = []
-            for place in rule.names:
-                places = [0] * len(self.domain.shape)
-                sizes = [self.domain.shape[axis] for axis in axes]
-                for axis, digit in zip(axes, np.unravel_index(cast("int", place), sizes), strict=True):
-                    places[axis] = int(digit)
-                labels.append(self.domain.label(int(np.ravel_multi_index(places, self.domain.shape))))
-            share = self.probabilities[number]
-            sides = (share * rule.left, share * rule.right)
-            lifted = TightestConstraint.of(*sides, rule.epsilon, (labels[0], labels[1]))
-            if worst[1].names is None or lifted.rank > worst[1].rank:
-                worst = self.offsets[number] + report, lifted
+        worst = 0, UNCONSTRAINED
+        for number, axes in enumerate(self.axes):
+            candidates = self._of_combinations(policy, number)
+            if isinstance(policy, Product):
+                others = (axis for axis in range(len(self.domain.shape)) if axis not in axes)
+                candidates += [self._of_equal(policy, number, axis) for axis in others if self.domain.shape[axis] > 1]
+            for report, rule in candidates:
+                if worst[1].names is None or rule.rank > worst[1].rank:
+                    worst = self._joined(number, report), rule
         return worst
 
-    def _lifted(
-        self, policy: Product, number: int, report: int, rule: TightestConstraint
-    ) -> tuple[int, TightestConstraint]:
-        """Return the rule of a part as one of two values that agree outside the part."""
-        assert rule.names is not None
-        axes, shape = self.axes[number], self.domain.shape
-        several = len(axes) > 1
-        labels = []
-        for name in rule.names:
-            places = [0] * len(shape)
-            for axis, label in zip(axes, name if several else [name], strict=True):  # type: ignore[call-overload]
-                places[axis] = list(policy.policies.values())[axis].domain.index(label)
-            labels.append(policy.domain.label(int(np.ravel_multi_index(places, shape))))
-        share = self.probabilities[number]
-        sides = (share * rule.left, share * rule.right)
-        return self.offsets[number] + report, TightestConstraint.of(*sides, rule.epsilon, (labels[0], labels[1]))
+    def _of_combinations(self, policy: Product | Uniform, number: int) -> list[tuple[int, TightestConstraint]]:
+        """Return the tightest rule between values that differ in a part only, with the report of the part."""
+        axes, share = self.axes[number], self.probabilities[number]
+        restricted = policy_of_part(policy, self.domain.shape, axes)
+        assert restricted is not None
+        report, rule = tightest_report(self.parts[number], restricted)
+        if rule.names is None:  # the part has one value
+            return []
+        sizes = [self.domain.shape[axis] for axis in axes]
+        places = (np.unravel_index(restricted.domain.index(name), sizes) for name in rule.names)
+        return [(report, self._rule(policy, axes, places, (share * rule.left, share * rule.right), rule.epsilon))]
 
-    def _equal(self, policy: Product, number: int, axis: int) -> tuple[int, TightestConstraint]:
-        """Return the rule of the closest two values that differ in one attribute outside a part."""
+    def _of_equal(self, policy: Product, number: int, axis: int) -> tuple[int, TightestConstraint]:
+        """Return the rule of the closest two values that differ in one attribute outside a part, equally likely."""
         epsilon, pair = list(policy.policies.values())[axis].least
-        places = [[place if other == axis else 0 for other in range(len(self.domain.shape))] for place in pair]
-        first, second = (policy.domain.label(int(np.ravel_multi_index(each, self.domain.shape))) for each in places)
         part = self.parts[number]
         report = next(y for y in part.reports() if part.probability(y, 0))
         likelihood = self.probabilities[number] * part.probability(report, 0)
-        return self.offsets[number] + report, TightestConstraint.of(likelihood, likelihood, epsilon, (first, second))
+        return report, self._rule(policy, [axis], ([place] for place in pair), (likelihood, likelihood), epsilon)
+
+    def _rule(
+        self,
+        policy: Policy,
+        axes: Sequence[int],
+        places: Iterable[Sequence[Any]],
+        sides: tuple[Fraction, Fraction],
+        epsilon: Epsilon,
+    ) -> TightestConstraint:
+        """Return the rule of two values with these attributes, whose other attributes are the first ones."""
+        values = np.zeros((2, len(self.domain.shape)), np.intp)
+        values[:, axes] = list(places)
+        first, second = (
+            policy.domain.label(int(np.ravel_multi_index(tuple(row), self.domain.shape))) for row in values
+        )
+        return TightestConstraint.of(*sides, epsilon, (first, second))
 
     def worst_columns(self, policy: Policy) -> Iterator[tuple[int, list[Fraction]]] | None:
         if not isinstance(policy, PairwisePolicy):
             return None
-        restricted = [policy_of_part(policy, self.domain.shape, axes) for axes in self.axes]
-        if any(part is None for part in restricted):
-            return None
-        return self._worst_columns([part for part in restricted if part is not None])
-
-    def _worst_columns(self, policies: Sequence[PairwisePolicy]) -> Iterator[tuple[int, list[Fraction]]]:
-        """Yield the worst report of each part with the likelihoods of all values."""
-        for number, (axes, part, policy) in enumerate(zip(self.axes, self.parts, policies, strict=True)):
-            report, _ = tightest_report(part, policy)
-            share = self.probabilities[number]
-            of_part = [share * part.probability(report, x) for x in range(len(part.domain))]
-            shape = self.domain.shape
-            sizes = [size if axis in axes else 1 for axis, size in enumerate(shape)]
-            places = np.broadcast_to(np.arange(len(of_part)).reshape(sizes), shape)
-            yield self.offsets[number] + report, [of_part[place] for place in places.reshape(-1).tolist()]
-
-    def classical_epsilon(self) -> Epsilon | None:
-        levels = [level for part in self.parts if (level := part.classical_epsilon()) is not None]
-        return max(levels) if len(levels) == len(self.parts) else None
-
-    def guess_probability(self) -> Fraction:
-        # Values with the same attributes in the part are equally likely, so one of them is guessed.
-        of_parts = (
-            share * part.guess_probability() * len(part.domain)
-            for share, part in zip(self.probabilities, self.parts, strict=True)
-        )
-        return sum(of_parts, Fraction(0)) / len(self.domain)
-
-    def matrix(self) -> Floats:
-        entries = len(self.domain) * self.outputs
-        if entries > 10**7:
-            return super().matrix()  # raises an error
         shape = self.domain.shape
-        columns = []
-        for axes, part, share in zip(self.axes, self.parts, self.probabilities, strict=True):
-            sizes = [size if axis in axes else 1 for axis, size in enumerate(shape)]
-            of_part = part.matrix().reshape(*sizes, -1) * float(share)
-            columns.append(np.broadcast_to(of_part, (*shape, part.outputs)).reshape(len(self.domain), -1))
-        return np.concatenate(columns, axis=1)
+        policies = [part for axes in self.axes if (part := policy_of_part(policy, shape, axes)) is not None]
+        return map(self._worst_column, range(len(policies)), policies) if len(policies) == len(self.axes) else None
+
+    def _worst_column(self, number: int, policy: PairwisePolicy) -> tuple[int, list[Fraction]]:
+        """Return the worst report of a part with the likelihoods of all values."""
+        part = self.parts[number]
+        report, _ = tightest_report(part, policy)
+        of_part = [part.probability(report, x) for x in range(len(part.domain))]
+        places = self.projected(np.arange(len(self.domain)), number)
+        return self._joined(number, report), [of_part[place] for place in places.tolist()]
 
     # -- the spec --------------------------------------------------------------------------------------------
 

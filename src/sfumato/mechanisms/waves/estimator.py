@@ -36,11 +36,12 @@ class WavesEstimator(ScoreEstimator):
     def __init__(self, mechanism: Waves) -> None:
         self.size = len(mechanism.domain)
         self._modulus = mechanism.modulus
-        self._indicators = mechanism.indicators
+        self._indicators = np.array([shifts.indicator for shifts in mechanism.waves])
         #: The likelihoods of a value in the set and of one outside, minus 1, by wave.
-        self._levels = np.array([[float(level - 1) for level in pair] for pair in mechanism.likelihoods])
-        weights = np.array([each.weight for each in mechanism.classes])
-        self._shares = weights / weights.sum()
+        self._levels = np.array(
+            [[float(level - 1) for level in pair] for pair in (part.likelihoods for part in mechanism.parts)]
+        )
+        self._shares = np.array([float(share) for share in mechanism.probabilities])
         self._deviations = np.where(self._indicators, self._levels[:, :1], self._levels[:, 1:])
         self._transforms = np.fft.rfft(self._deviations)
         power = self._shares @ (self._transforms.real**2 + self._transforms.imag**2)

@@ -34,19 +34,19 @@ _SIGN = np.uint64(63)
 def build(mechanism: Waves) -> Kernel:
     """Return the kernel of a mechanism."""
     modulus, rows, starts = mechanism.modulus, [], 0
-    for each in mechanism.classes:
-        size = len(each.members)
-        rows.append([*split(each.threshold, int(_REST)), size, int(rejections(size)), starts])
+    for part, shifts in zip(mechanism.parts, mechanism.waves, strict=True):
+        size = len(shifts.elements)
+        rows.append([*split(part.threshold, int(_REST)), size, int(rejections(size)), starts])
         starts += size
-    table = mechanism.class_table.astype(np.uint16)
+    table = np.repeat(np.arange(len(rows), dtype=np.uint16), mechanism.weights)
     parameters = (
         # The highest bits of a word are the number of an entry; a shift by 64 bits is not defined.
         (np.uint64(_WORD - max(len(table).bit_length() - 1, 1)), np.resize(table, max(len(table), 2))),
         np.array(rows, np.uint64),
         (np.uint64(modulus), rejections(modulus)),
-        np.concatenate([each.members for each in mechanism.classes]).astype(np.uint32),
+        np.concatenate([shifts.elements for shifts in mechanism.waves]).astype(np.uint32),
     )
-    bounds = [modulus, *(len(each.members) for each in mechanism.classes)]
+    bounds = [modulus, *(len(shifts.elements) for shifts in mechanism.waves)]
     mean = 2.0**-20 + max(map(rejection_rate, bounds))
     return Kernel.of(mechanism, _run, parameters, auxiliary_mean=mean)
 
