@@ -243,7 +243,7 @@ def test_a_class_without_a_law_is_rejected() -> None:
         def step(self, state: int, draws: Draws) -> Finished:  # noqa: ARG002
             return Finished(draws.below(2))
 
-    with pytest.raises(InvalidInput, match="got no from_parameters, outputs, parameters, probability"):
+    with pytest.raises(InvalidInput, match="got no outputs, parameters, probability"):
         sf.register(Lawless)
     assert "lawless" not in mechanism_classes()
 

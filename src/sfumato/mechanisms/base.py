@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -506,12 +506,11 @@ class Mechanism(ABC):
         """
 
     @classmethod
-    @abstractmethod
-    def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> Mechanism:
+    def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> Self:
         """Rebuild a mechanism from its parameters.
 
-        Subclasses must define this method. To rebuild a mechanism of any class from its spec, call
-        :func:`mechanism_from_spec`.
+        By default, the constructor receives the domain, and the parameters by name. To rebuild a mechanism of any class
+        from its spec, call :func:`mechanism_from_spec`.
 
         Parameters
         ----------
@@ -525,6 +524,7 @@ class Mechanism(ABC):
         Mechanism
             A mechanism equal to the one whose ``parameters()`` were passed.
         """
+        return cls(domain, **parameters)  # type: ignore[call-arg]
 
     @property
     def spec(self) -> dict[str, Any]:

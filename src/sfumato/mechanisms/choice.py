@@ -70,21 +70,8 @@ class Choice(Mechanism):
         """Return the report for a report of a part."""
         return self.offsets[number] + report
 
-    def projected(self, values: Any, number: int) -> Any:  # noqa: ARG002
-        """Return the indices of values among those of a part.
-
-        Parameters
-        ----------
-        values
-            Index of a value in the domain, or an array of them.
-        number
-            The number of the part.
-
-        Returns
-        -------
-        int or ndarray
-            The index of what the part sees of each value; by default, the whole value.
-        """
+    def _projected(self, values: Any, number: int) -> Any:  # noqa: ARG002
+        """Return the index of what a part sees of a value, or of each of an array of values."""
         return values
 
     # -- the sampler -----------------------------------------------------------------------------------------
@@ -92,7 +79,7 @@ class Choice(Mechanism):
     def step(self, state: Any, draws: Draws) -> Any:
         if not isinstance(state, tuple):
             number = self._drawn(draws)
-            return number, self.parts[number].start(self.projected(state, number))
+            return number, self.parts[number].start(self._projected(state, number))
         number, inner = state
         following = self.parts[number].step(inner, draws)
         return (
@@ -116,14 +103,14 @@ class Choice(Mechanism):
 
     def probability(self, report: int, x: int) -> Fraction:
         number, inner = self.split_report(report)
-        return self.probabilities[number] * self.parts[number].probability(inner, self.projected(x, number))
+        return self.probabilities[number] * self.parts[number].probability(inner, self._projected(x, number))
 
     def matrix(self) -> Floats:
         if len(self.domain) * self.outputs > LARGEST_MATRIX:
             return super().matrix()  # raises an error
         values, pairs = np.arange(len(self.domain)), zip(self.probabilities, self.parts, strict=True)
         laws = (
-            float(share) * part.matrix()[self.projected(values, number)] for number, (share, part) in enumerate(pairs)
+            float(share) * part.matrix()[self._projected(values, number)] for number, (share, part) in enumerate(pairs)
         )
         return np.hstack(list(laws))
 

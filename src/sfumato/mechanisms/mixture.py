@@ -11,7 +11,7 @@ import functools
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any
 
 from sfumato._core import Epsilon, EpsilonLike, checked_integer, exceeds, floor_of_ratio
 from sfumato.domain import Domain, checked_domain
@@ -211,10 +211,6 @@ class Mixture(TwoLevelMechanism):
 
     def parameters(self) -> dict[str, Any]:
         return {"epsilon": str(self.epsilon), **self.system.document(), "threshold": str(self.threshold)}
-
-    @classmethod
-    def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> Self:
-        return cls(domain, **parameters)
 
 
 def _check_sets(subject: str, system: SetSystem) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterable
+
 import numpy as np
 
 from sfumato._core import Floats
@@ -11,27 +14,33 @@ from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
 from sfumato.mechanisms.estimators.matrix import LeastSquaresEstimator, MatrixEstimator
 from sfumato.mechanisms.mean.choice import by_offset
 from sfumato.mechanisms.mean.geometric import TruncatedGeometric
-from sfumato.mechanisms.mean.one_bit import OneBit
 from sfumato.mechanisms.mean.shifted_bins import ShiftedBins
 from sfumato.mechanisms.mixture import ONE
 
 __all__ = ["GeometricEstimator", "ShiftedBinsEstimator", "mean_estimator"]
 
 
-def mean_estimator(mechanism: Mechanism) -> Estimator:
-    """Return the estimator of a mechanism for a mean."""
-    if isinstance(mechanism, OneBit):
-        return MatrixEstimator.of(mechanism)  # with two columns, for any number of values
-    if isinstance(mechanism, ShiftedBins):
-        return ShiftedBinsEstimator(mechanism)
-    assert isinstance(mechanism, TruncatedGeometric)
-    return GeometricEstimator(mechanism)
+class _FewScores(LeastSquaresEstimator):
+    """Least squares in which a report has one of few scores for each value, which ``score_values`` lists."""
+
+    def variances(self, p: Floats) -> Floats:
+        return np.asarray(np.sum(self.score_probabilities(p) * self.score_values()[0] ** 2, axis=1) - p**2)
+
+    def score_bounds(self) -> tuple[Floats, Floats]:
+        scores, _ = self.score_values()
+        return scores.min(axis=1), scores.max(axis=1)
+
+    @staticmethod
+    def _with_rest(probabilities: Floats) -> Floats:
+        """Return probabilities with a first column for all other reports."""
+        probabilities = np.maximum(probabilities, 0.0)
+        return np.column_stack([np.maximum(1 - probabilities.sum(axis=1), 0.0), probabilities])
 
 
 # -- bins at a random offset ---------------------------------------------------------------------------------
 
 
-class ShiftedBinsEstimator(LeastSquaresEstimator):
+class ShiftedBinsEstimator(_FewScores):
     """Estimator from bins at a random offset, of least variance at the uniform distribution u.
 
     The boundary b between the values b and b+1 is a boundary of bins only at the offset r = b mod m. There, a report
@@ -43,20 +52,18 @@ class ShiftedBinsEstimator(LeastSquaresEstimator):
 
     def __init__(self, mechanism: ShiftedBins) -> None:
         size, width, outputs = len(mechanism.domain), mechanism.width, mechanism.outputs
-        first = mechanism.first_offsets
-        shares = [mechanism.share / ONE if first else 0.0, (ONE - mechanism.share) / ONE]
-        possible = [
-            share > 0 and bool(threshold) for share, threshold in zip(shares, mechanism.thresholds, strict=True)
-        ]
-        if not (possible[1] and (possible[0] or not first)):
+        first, parts = mechanism.first_offsets, mechanism.parts
+        if not all(
+            share and part.threshold for share, part in zip(mechanism.weights, parts, strict=True) if part.outputs
+        ):
             must = "distinguish all values in its reports (its epsilon is 0, or some offsets are impossible)"
             raise NotIdentifiable(must, mechanism)
         self.size, self._width, self._outputs = size, width, outputs
         kind = (np.arange(width) >= first).astype(np.int64)
+        shares = [float(share) for share in mechanism.probabilities]
         self._offset_law = np.array([shares[0] / max(first, 1), shares[1] / (width - first)])[kind]
-        self._bins = np.array(mechanism.bins)[kind]
-        self._forced = self._offset_law * np.array([t / ONE for t in mechanism.thresholds])[kind]
-        self._free = self._offset_law * np.array([(ONE - t) / ONE for t in mechanism.thresholds])[kind] / self._bins
+        self._forced = self._offset_law * np.array([float(part.gamma) for part in parts])[kind]
+        self._free = self._offset_law * np.array([float((1 - part.gamma) * part.density) for part in parts])[kind]
         self._offsets = np.arange(outputs) % width
         self._scale = 1 / self._forced[np.arange(size - 1) % width]
         self._mean = np.full(size, 1 / size)
@@ -115,58 +122,35 @@ class ShiftedBinsEstimator(LeastSquaresEstimator):
         below = self._by_offset(np.concatenate([padding, squared * self._above**2]))
         return self.adjoint(float(self._mean @ self._mean) + 2 * (at_least + below[self._offsets]))
 
-    def variances(self, p: Floats) -> Floats:
-        law = self.expected_counts(p)
-        tails, totals = self._tails(law)[self._width :], self._offset_law[np.arange(self.size - 1) % self._width]
-        means = self._differences(self._boundary_means(tails, self._offset_law))
-        squares = self._scale**2 * (tails * (1 - self._above) ** 2 + (totals - tails) * self._above**2)
-        padded = np.concatenate([[0.0], squares, [0.0]])
-        # The two boundaries of a value have different offsets, so one of their scores is zero.
-        return np.asarray(self._mean**2 + 2 * self._mean * means + padded[:-1] + padded[1:] - p**2)
-
     def score_values(self) -> tuple[Floats, Floats]:
         above, below = self._scale * (1 - self._above), -self._scale * self._above
-        scores = self._mean[:, None] + np.column_stack(
-            [np.zeros(self.size), *self._lower(above, below), *self._upper(-above, -below)]
-        )
+        scores = np.column_stack([np.zeros(self.size), self._sides((above, below), (-above, -below))])
         # A report of the true value's bin is above the value's lower boundary and below its upper boundary.
         offsets = np.arange(self.size - 1) % self._width
         free = self._free[offsets] * self._tails(np.ones(self._outputs))[self._width :]
         forced, totals = self._forced[offsets], self._offset_law[offsets]
-        of_lower, of_upper = (forced + free, totals - forced - free), (free, totals - free)
-        return scores, self._with_rest(np.column_stack([*self._lower(*of_lower), *self._upper(*of_upper)]))
+        law = self._sides((forced + free, totals - forced - free), (free, totals - free))
+        return scores + self._mean[:, None], self._with_rest(law)
 
     def score_probabilities(self, p: Floats) -> Floats:
         tails = self._tails(self.expected_counts(p))[self._width :]
-        totals = self._offset_law[np.arange(self.size - 1) % self._width]
-        pair = (tails, totals - tails)
-        return self._with_rest(np.column_stack([*self._lower(*pair), *self._upper(*pair)]))
+        pair = tails, self._offset_law[np.arange(self.size - 1) % self._width] - tails
+        return self._with_rest(self._sides(pair, pair))
 
     @staticmethod
-    def _lower(*boundaries: Floats) -> list[Floats]:
-        """Return for each value the numbers of the boundary below it; zero for the first value, which has none."""
-        return [np.concatenate([[0.0], numbers]) for numbers in boundaries]
+    def _sides(lower: Iterable[Floats], upper: Iterable[Floats]) -> Floats:
+        """Return for each value numbers of the boundary below it, then of the one above it; zero where there is none.
 
-    @staticmethod
-    def _upper(*boundaries: Floats) -> list[Floats]:
-        """Return for each value the numbers of the boundary above it; zero for the last value, which has none."""
-        return [np.concatenate([numbers, [0.0]]) for numbers in boundaries]
-
-    @staticmethod
-    def _with_rest(probabilities: Floats) -> Floats:
-        """Return probabilities with a first column for all other reports."""
-        probabilities = np.maximum(probabilities, 0.0)
-        return np.column_stack([np.maximum(1 - probabilities.sum(axis=1), 0.0), probabilities])
-
-    def score_bounds(self) -> tuple[Floats, Floats]:
-        scores = self.score_values()[0]
-        return scores.min(axis=1), scores.max(axis=1)
+        The reports are on the upper side of a boundary in the first column of two, and on the lower side in the second.
+        """
+        below, above = (np.insert(numbers, 0, 0.0) for numbers in lower), (np.append(numbers, 0.0) for numbers in upper)
+        return np.column_stack([*below, *above])
 
 
 # -- geometric noise -----------------------------------------------------------------------------------------
 
 
-class GeometricEstimator(LeastSquaresEstimator):
+class GeometricEstimator(_FewScores):
     """Estimator from geometric noise, the inverse of the matrix Q, which has three diagonals.
 
     With ratio α, an inner report y has the score (1+α²)/(1-α)² for the value y and -α/(1-α)² for its neighbours. A
@@ -230,31 +214,26 @@ class GeometricEstimator(LeastSquaresEstimator):
     def second_moments(self) -> Floats:
         return self.adjoint(self._equal**2 + self._neighbours * self._near**2)
 
-    def variances(self, p: Floats) -> Floats:
-        law = self.expected_counts(p)
-        _, below, above = self._around(law, law * self._near**2)
-        return np.asarray(law * self._equal**2 + below + above - p**2)
-
     def score_values(self) -> tuple[Floats, Floats]:
-        scores = np.column_stack([np.zeros(self.size), *self._around(self._equal, self._near)])
+        scores = np.column_stack([np.zeros(self.size), self._around(self._equal, self._near)])
         equal = self._scaled(np.ones(self.size))
-        return scores, self._with_rest(*self._around(equal, self._ratio * equal))
+        return scores, self._with_rest(self._around(equal, self._ratio * equal))
 
     def score_probabilities(self, p: Floats) -> Floats:
         law = self.expected_counts(p)
-        return self._with_rest(*self._around(law, law))
+        return self._with_rest(self._around(law, law))
 
     @staticmethod
-    def _around(equal: Floats, near: Floats) -> list[Floats]:
+    def _around(equal: Floats, near: Floats) -> Floats:
         """Return for each value the number of the equal output, of the one below and of the one above; zero if none."""
-        return [equal, np.concatenate([[0.0], near[:-1]]), np.concatenate([near[1:], [0.0]])]
+        return np.column_stack([equal, np.insert(near[:-1], 0, 0.0), np.append(near[1:], 0.0)])
 
-    @staticmethod
-    def _with_rest(*probabilities: Floats) -> Floats:
-        """Return probabilities of outputs with a first column for all other outputs."""
-        rest = np.maximum(1 - sum(probabilities, np.zeros(len(probabilities[0]))), 0.0)
-        return np.column_stack([rest, *probabilities])
 
-    def score_bounds(self) -> tuple[Floats, Floats]:
-        scores = self.score_values()[0]
-        return scores.min(axis=1), scores.max(axis=1)
+@functools.singledispatch
+def mean_estimator(mechanism: Mechanism) -> Estimator:
+    """Return the estimator of a mechanism for a mean; by default, that of a matrix, which has few columns."""
+    return MatrixEstimator.of(mechanism)
+
+
+mean_estimator.register(ShiftedBins, ShiftedBinsEstimator)
+mean_estimator.register(TruncatedGeometric, GeometricEstimator)

@@ -169,10 +169,6 @@ class TruncatedGeometric(Mechanism):
     def parameters(self) -> dict[str, Any]:
         return {"epsilon": str(self.epsilon), "ratio": str(self.ratio)}
 
-    @classmethod
-    def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> TruncatedGeometric:
-        return cls(domain, **parameters)
-
 
 def _ratio(epsilon: Epsilon) -> int:
     """Return ⌈2^64·e^-ε⌉."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -32,20 +33,17 @@ __all__ = ["build"]
 TWO = np.uint64(2)
 
 
+@functools.singledispatch
 def build(mechanism: Mechanism) -> Kernel:
     """Return the kernel of a mechanism."""
-    if isinstance(mechanism, OneBit):
-        return _one_bit(mechanism)
-    if isinstance(mechanism, ShiftedBins):
-        return _shifted_bins(mechanism)
-    assert isinstance(mechanism, TruncatedGeometric)
-    return _geometric(mechanism)
+    raise NotImplementedError(mechanism.name)
 
 
 # -- one bit: a word of 32 bits per value ------------------------------------------------------------------------
 
 
-def _one_bit(mechanism: OneBit) -> Kernel:
+@build.register
+def _(mechanism: OneBit) -> Kernel:
     """Return the kernel of one bit."""
     thresholds = np.array([mechanism.threshold(x) for x in range(len(mechanism.domain))], np.uint64)
     parameters = (np.uint64(len(thresholds) - 1), thresholds)
@@ -80,7 +78,8 @@ _run_one_bit = repaired_kernel(OneBit.name, _quick_one_bit, _exact_one_bit)
 # -- bins at a random offset: two words of 64 bits per value, with a decision above and an index below ----------
 
 
-def _shifted_bins(mechanism: ShiftedBins) -> Kernel:
+@build.register
+def _(mechanism: ShiftedBins) -> Kernel:
     """Return the kernel of shifted bins."""
     first, rest = max(mechanism.first_offsets, 1), mechanism.width - mechanism.first_offsets
     classes = [
@@ -146,7 +145,8 @@ _run_shifted_bins = repaired_kernel(ShiftedBins.name, _quick_shifted_bins, _exac
 # -- geometric noise: a word of 64 bits per value, with the decision above and the bin of an alias table below ----
 
 
-def _geometric(mechanism: TruncatedGeometric) -> Kernel:
+@build.register
+def _(mechanism: TruncatedGeometric) -> Kernel:
     """Return the kernel of geometric noise."""
     table = mechanism.alias_table
     rest = TOTAL_BITS - table.bin_bits - 32

@@ -190,19 +190,6 @@ class OneBit(Mechanism):
         return np.column_stack([zeros, ones])
 
     def worst_columns(self, policy: Policy) -> Iterator[tuple[int, list[Fraction]]]:  # noqa: ARG002
-        """Return both reports with their likelihoods.
-
-        Parameters
-        ----------
-        policy
-            The policy that the mechanism is audited against; it does not change the result.
-
-        Returns
-        -------
-        Iterator of tuple
-            Pairs (report, likelihoods), where ``likelihoods[x]`` is 2^64 times the probability of the report for the
-            value with index x.
-        """
         ones = [Fraction(self.threshold(x)) for x in range(len(self.domain))]
         return iter([(0, [ONE - threshold for threshold in ones]), (1, ones)])
 
@@ -215,10 +202,6 @@ class OneBit(Mechanism):
     def parameters(self) -> dict[str, Any]:
         positions = {} if self._positions is None else {"positions": [str(position) for position in self._positions]}
         return {"epsilon": str(self.epsilon), **positions, "step": str(self.step_size)}
-
-    @classmethod
-    def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> OneBit:
-        return cls(domain, **parameters)
 
 
 def _greatest_step(low: int, high: int, greatest: int, epsilon: Epsilon) -> int:

@@ -198,7 +198,3 @@ class ShiftedBins(ChoiceOfMixtures):
             "share": str(self.share),
             "thresholds": [str(threshold) for threshold in self.thresholds],
         }
-
-    @classmethod
-    def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> ShiftedBins:
-        return cls(domain, **parameters)

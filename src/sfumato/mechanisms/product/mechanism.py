@@ -157,8 +157,7 @@ class ProductMechanism(Mechanism):
             return self._tightest_of_sum(policy)
         if isinstance(policy, Uniform) and len(self.domain) > LARGEST_DENSE:
             # Ratios multiply, so the most different values differ most in every coordinate.
-            worst = [tightest_report(factor, Uniform(factor.domain, 0)) for factor in self.factors]
-            return self._joined(policy, worst, list(range(len(worst))))
+            return self._joined(policy, [Uniform(factor.domain, 0) for factor in self.factors])
         return None
 
     def _tightest_of_sum(self, policy: Product) -> tuple[int, TightestConstraint] | None:
@@ -171,32 +170,23 @@ class ProductMechanism(Mechanism):
         if runs is None:
             return None
         names = list(policy.policies)
-        parts = [policy.project([names[axis] for axis in run]) for run in runs]
-        worst = [tightest_report(factor, part) for factor, part in zip(self.factors, parts, strict=True)]
-        constrained = [number for number, (_, rule) in enumerate(worst) if rule.names is not None]
-        if not constrained:
-            return 0, UNCONSTRAINED
-        violated = [number for number in constrained if worst[number][1].violated]
-        return self._joined(
-            policy, worst, violated or [max(constrained, key=lambda number: worst[number][1].rank)], parts
-        )
+        return self._joined(policy, [policy.project([names[axis] for axis in run]) for run in runs])
 
-    def _joined(
-        self,
-        policy: Product | Uniform,
-        worst: Sequence[tuple[int, TightestConstraint]],
-        chosen: Sequence[int],
-        parts: Sequence[PairwisePolicy] | None = None,
-    ) -> tuple[int, TightestConstraint]:
-        """Return the report whose chosen digits are the worst ones, and the rule of the values that they compare."""
+    def _joined(self, policy: Product | Uniform, policies: Sequence[PairwisePolicy]) -> tuple[int, TightestConstraint]:
+        """Return the tightest rule of a policy, and its report, from the policies of the factors."""
+        worst = list(map(tightest_report, self.factors, policies))
+        chosen = [number for number, (_, rule) in enumerate(worst) if rule.names is not None]
+        if not chosen:
+            return 0, UNCONSTRAINED
+        if isinstance(policy, Product):
+            violated = [number for number in chosen if worst[number][1].violated]
+            chosen = violated or [max(chosen, key=lambda number: worst[number][1].rank)]
         report, left, right, epsilon = 0, Fraction(1), Fraction(1), Epsilon(0)
         values: tuple[list[int], list[int]] = ([], [])
-        for number, factor in enumerate(self.factors):
-            digit, rule = worst[number]
+        for number, (factor, (digit, rule)) in enumerate(zip(self.factors, worst, strict=True)):
             if number in chosen:
                 assert rule.names is not None
-                of_factor = factor.domain if parts is None else parts[number].domain
-                places = [of_factor.index(name) for name in rule.names]
+                places = [policies[number].domain.index(name) for name in rule.names]
                 left, right, epsilon = left * rule.left, right * rule.right, epsilon + rule.epsilon
             else:
                 # Both values have the first coordinate here, and any report that is possible for it.

@@ -13,8 +13,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sfumato._core import Floats, quantity
 from sfumato.errors import Description, LimitExceeded
@@ -69,6 +71,11 @@ class _Part:
         """Return the positions of attributes among those of the part."""
         return [self.axes.index(axis) for axis in effect]
 
+    def spread(self, table: Floats, axes: Axes) -> Floats:
+        """Return a table over some attributes of the part as one over all, which the others do not change."""
+        others = [place for place, axis in enumerate(self.axes) if axis not in axes]
+        return np.broadcast_to(np.expand_dims(table, others), self.sizes).reshape(-1)
+
     @cached_property
     def moments(self) -> dict[Axes, float]:
         """The second moment of the scores of each effect, summed over its cells, at the uniform distribution."""
@@ -110,18 +117,18 @@ class SampledPartsEstimator(ScoreEstimator):
     def __init__(self, mechanism: SampledParts) -> None:
         self.size = len(mechanism.domain)
         self.shape = mechanism.domain.shape
-        self._parts = _Part.all_of(mechanism)
-        self.condition = min(part.estimator.condition for part in self._parts)
+        self.parts = _Part.all_of(mechanism)
+        self.condition = min(part.estimator.condition for part in self.parts)
         self._outputs = mechanism.outputs
-        parts, attributes = quantity(len(self._parts), "part"), quantity(len(self.shape), "attribute")
+        parts, attributes = quantity(len(self.parts), "part"), quantity(len(self.shape), "attribute")
         self._description = Description(f"{parts} of {attributes}")
 
     @cached_property
-    def _shares(self) -> list[dict[Axes, float]]:
+    def shares(self) -> list[dict[Axes, float]]:
         """The factor λ of each part for each effect of its attributes."""
         precisions = [
             {effect: part.probability / moment for effect, moment in part.moments.items() if effect}
-            for part in self._parts
+            for part in self.parts
         ]
         totals: dict[Axes, float] = {}
         for of_part in precisions:
@@ -134,7 +141,7 @@ class SampledPartsEstimator(ScoreEstimator):
     def _is_covered(self, axes: Sequence[int]) -> bool:
         """Return whether some part has all of these attributes; attributes with one value need none."""
         varied = {axis for axis in axes if self.shape[axis] > 1}
-        return any(varied <= set(part.axes) for part in self._parts)
+        return any(varied <= set(part.axes) for part in self.parts)
 
     @cached_property
     def is_complete(self) -> bool:
@@ -151,7 +158,7 @@ class SampledPartsEstimator(ScoreEstimator):
         """Return the greatest weight that is left after the effects of all parts are subtracted."""
         left = weights.reshape(self.shape) - weights.mean()
         done: set[Axes] = set()
-        for part in self._parts:
+        for part in self.parts:
             for effect in _subsets(part.axes):
                 if effect and effect not in done:
                     done.add(effect)
@@ -171,26 +178,23 @@ class SampledPartsEstimator(ScoreEstimator):
             raise NotIdentifiable("determine this sum of frequencies by its reports", self._description, hint=_HINT)
         table = np.asarray(weights, np.float64).reshape(self.shape)
         scores = np.full(self._outputs, table.mean())
-        for part, shares in zip(self._parts, self._shares, strict=True):
+        for part, shares in zip(self.parts, self.shares, strict=True):
             others = tuple(axis for axis in range(len(self.shape)) if axis not in part.axes)
-            table_of_part = table.mean(axis=others)
-            combined = np.zeros(part.sizes)
-            for effect, share in shares.items():
-                combined += share * _effect(table_of_part, part.inner(effect))
+            combined = _combined(table.mean(axis=others), part.axes, shares)
             if combined.any():
                 scores[part.reports] += part.estimator.output_scores(combined.reshape(-1)) / part.probability
         return scores
 
     def expected_counts(self, p: Floats) -> Floats:
         counts = np.empty(self._outputs)
-        for part in self._parts:
+        for part in self.parts:
             table_of_part = kept_axes(p, self.shape, part.axes)
             counts[part.reports] = part.probability * part.estimator.expected_counts(table_of_part)
         return counts
 
     def adjoint(self, weights: Floats) -> Floats:
         sums = np.zeros(self.shape)
-        for part in self._parts:
+        for part in self.parts:
             assert isinstance(part.estimator, HistogramEstimator)
             of_part = part.probability * part.estimator.adjoint(weights[part.reports])
             sums += of_part.reshape([size if axis in part.axes else 1 for axis, size in enumerate(self.shape)])
@@ -227,33 +231,13 @@ class SampledPartsEstimator(ScoreEstimator):
 
     # -- effects, for marginals --------------------------------------------------------------------------------
 
-    def effect_scores(self, number: int, effects: Sequence[Axes], axes: Axes) -> Floats:
-        """Return the scores of the reports of a part for the cells of some of its attributes, from given effects."""
-        part, shares = self._parts[number], self._shares[number]
-        inner = part.inner(axes)
-        sizes = [part.sizes[place] for place in inner]
-        others = tuple(place for place in range(len(part.sizes)) if place not in inner)
-        rows = np.empty((math.prod(sizes), part.reports.stop - part.reports.start))
-        for cell in range(len(rows)):
-            one = np.zeros(len(rows))
-            one[cell] = 1.0
-            table = one.reshape(sizes)
-            combined = np.zeros(sizes)
-            for effect in effects:
-                combined += shares[effect] * _effect(table, [axes.index(axis) for axis in effect])
-            expanded = np.broadcast_to(np.expand_dims(combined, others), part.sizes)
-            rows[cell] = part.estimator.output_scores(expanded.reshape(-1)) / part.probability
-        return rows
-
-    @property
-    def parts(self) -> list[_Part]:
-        """The parts, for marginals."""
-        return self._parts
-
-    @property
-    def shares(self) -> list[dict[Axes, float]]:
-        """The factors of the parts for each effect, for marginals."""
-        return self._shares
+    def effect_scores(self, number: int, axes: Axes) -> Floats:
+        """Return the scores of the reports of a part for the cells of some of its attributes."""
+        part, shares = self.parts[number], self.shares[number]
+        sizes = [self.shape[axis] for axis in axes]
+        cells = (one.reshape(sizes) for one in np.eye(math.prod(sizes)))
+        spread = (part.spread(_combined(cell, axes, shares), axes) for cell in cells)
+        return np.stack([part.estimator.output_scores(weights) / part.probability for weights in spread])
 
 
 class _SampledMarginal(HistogramMarginal):
@@ -275,7 +259,7 @@ class _SampledMarginal(HistogramMarginal):
             if shared:
                 yield number, shared
 
-    def _ordered(self, table: Floats) -> Floats:
+    def _ordered(self, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return the cells in the order of the marginal's axes."""
         return np.asarray(table.reshape(self._sizes).transpose(self._order).reshape(-1))
 
@@ -294,20 +278,17 @@ class _SampledMarginal(HistogramMarginal):
             estimates = part.frequencies(fractions[part.reports]) / part.probability
             inner = part.inner(shared)
             table_of_part = kept_axes(estimates, part.sizes, inner).reshape([part.sizes[place] for place in inner])
-            combined = np.zeros(table_of_part.shape)
-            for effect in _subsets(shared):
-                if effect:
-                    combined += shares[effect] * _effect(table_of_part, [shared.index(axis) for axis in effect])
-            table = table + self._expanded(combined, shared)
+            table = table + self._expanded(_combined(table_of_part, shared, shares), shared)
         return self._ordered(table)
 
     @cached_property
     def _scores(self) -> list[tuple[int, Axes, Floats]]:
         """For each part that has some of the attributes, the scores of its reports for the cells of these."""
-        return [
-            (number, shared, self._estimator.effect_scores(number, [e for e in _subsets(shared) if e], shared))
-            for number, shared in self._shared()
-        ]
+        return [(number, shared, self._estimator.effect_scores(number, shared)) for number, shared in self._shared()]
+
+    def _cells(self, count: int, shared: Axes) -> npt.NDArray[np.intp]:
+        """Return the number of each cell of the marginal among the cells of some of its attributes."""
+        return np.rint(self._expanded(np.arange(count) * (self.size // count), shared)).reshape(-1).astype(np.intp)
 
     def squares(self, law: Floats) -> Floats:
         base = 1 / self.size
@@ -325,9 +306,7 @@ class _SampledMarginal(HistogramMarginal):
         moments = np.full(self.size, base**2)
         for number, shared, scores in self._scores:
             spread = self.size // len(scores)
-            places = self._ordered(self._expanded(np.arange(len(scores), dtype=np.float64) * spread, shared)).astype(
-                np.intp
-            )
+            places = self._ordered(self._cells(len(scores), shared))
             of_cell, of_part = scores[places] / spread, self._laws_inside(number, shared)[places]
             moments += np.sum((of_cell**2 + 2 * base * of_cell) * of_part, axis=1)
         return moments
@@ -335,14 +314,9 @@ class _SampledMarginal(HistogramMarginal):
     def _laws_inside(self, number: int, shared: Axes) -> Floats:
         """Return the law of a part's reports for people in each cell of some attributes, equally frequent there."""
         part = self._estimator.parts[number]
-        inner = part.inner(shared)
-        sizes = [part.sizes[place] for place in inner]
-        others = tuple(place for place in range(len(part.sizes)) if place not in inner)
-        rows = []
-        for indicator in np.eye(math.prod(sizes)):
-            table = np.broadcast_to(np.expand_dims(indicator.reshape(sizes), others), part.sizes)
-            rows.append(part.probability * part.estimator.expected_counts((table / table.sum()).reshape(-1)))
-        return np.stack(rows)
+        sizes = [self._estimator.shape[axis] for axis in shared]
+        people = (part.spread(one.reshape(sizes), shared) for one in np.eye(math.prod(sizes)))
+        return np.stack([part.probability * part.estimator.expected_counts(p / p.sum()) for p in people])
 
     def products(self, law: Floats) -> Floats:
         base = 1 / self.size
@@ -352,11 +326,9 @@ class _SampledMarginal(HistogramMarginal):
             spread = self.size // len(scores)
             means = scores @ of_part * base / spread
             table_of_part = (scores * of_part) @ scores.T / spread**2 + means[:, None] + means
-            cells = (
-                self._expanded(np.arange(len(scores), dtype=np.float64) * spread, shared).reshape(-1).astype(np.intp)
-            )
+            cells = self._cells(len(scores), shared)
             matrix += table_of_part[np.ix_(cells, cells)]
-        order = self._ordered(np.arange(self.size, dtype=np.float64)).astype(np.intp)
+        order = self._ordered(np.arange(self.size))
         return matrix[np.ix_(order, order)]
 
 
@@ -373,3 +345,12 @@ def _effect(table: Floats, axes: Sequence[int]) -> Floats:
         mean = result.mean(axis=axis, keepdims=True)
         result = result - mean if axis in axes else mean
     return np.asarray(result)
+
+
+def _combined(table: Floats, axes: Axes, shares: dict[Axes, float]) -> Floats:
+    """Return the sum of the effects of a table over some attributes, each multiplied by its share."""
+    combined = np.zeros(table.shape)
+    for effect in _subsets(axes):
+        if effect:
+            combined += shares[effect] * _effect(table, [axes.index(axis) for axis in effect])
+    return combined

@@ -112,7 +112,7 @@ class SampledParts(Choice):
             raise InvalidInput(subject, "parts", "name each set of attributes once", keys)
         for key, axes, mechanism in zip(keys, self.axes, mechanisms.values(), strict=True):
             _check_part(domain, key, axes, mechanism)
-        self.parts = tuple(map(_numbered, mechanisms.values()))
+        self.parts = tuple(map(numbered, mechanisms.values()))
         self.weights = _read_weights(keys, weights)
         if self.outputs > LARGEST_OUTPUTS:
             must = f"have at most {LARGEST_OUTPUTS:,} reports together"
@@ -133,15 +133,15 @@ class SampledParts(Choice):
     def step(self, state: tuple[int, int, int, Any], draws: Draws) -> tuple[int, int, int, Any] | Finished:
         x, chosen, number, inner = state
         if chosen < 0:
-            return x, self._drawn(draws), 0, self.parts[0].start(self.projected(x, 0))
+            return x, self._drawn(draws), 0, self.parts[0].start(self._projected(x, 0))
         following = self.parts[number].step(inner, draws)
         if not isinstance(following, Finished):
             return x, chosen, number, following
         if number == chosen:
             return Finished(self._joined(number, following.report))
-        return x, chosen, number + 1, self.parts[number + 1].start(self.projected(x, number + 1))
+        return x, chosen, number + 1, self.parts[number + 1].start(self._projected(x, number + 1))
 
-    def projected(self, values: Any, number: int) -> Any:
+    def _projected(self, values: Any, number: int) -> Any:
         place = 0
         for stride, size in self._strides[number]:
             place = place * size + values // stride % size
@@ -159,7 +159,7 @@ class SampledParts(Choice):
         )
 
     def audit_surrogate(self) -> SampledParts:
-        parts = [_small(part) for part in self.parts[:2]]
+        parts = [small(part) for part in self.parts[:2]]
         names = ("a", "b")[: len(parts)]
         factors = {name: Domain.range(len(part.domain)) for name, part in zip(names, parts, strict=True)}
         # A product has two factors or more; the last attribute belongs to no part if there is only one.
@@ -238,7 +238,7 @@ class SampledParts(Choice):
         part = self.parts[number]
         report, _ = tightest_report(part, policy)
         of_part = [part.probability(report, x) for x in range(len(part.domain))]
-        places = self.projected(np.arange(len(self.domain)), number)
+        places = self._projected(np.arange(len(self.domain)), number)
         return self._joined(number, report), [of_part[place] for place in places.tolist()]
 
     # -- the spec --------------------------------------------------------------------------------------------
@@ -322,16 +322,3 @@ def _read_weights(keys: Sequence[object], weights: Sequence[Any] | Mapping[Any, 
         must = f"have a sum of at most {_LARGEST_TOTAL:,} as integers"
         raise InvalidInput("SampledParts", "weights", must, got, hint=hint)
     return tuple(weight // divisor for weight in integers)
-
-
-def _numbered(part: Mechanism) -> Mechanism:
-    """Return a part over numbered values."""
-    if isinstance(part, ProductMechanism):
-        values = Domain.range(len(part.domain))
-        return part if part.domain == values else ProductMechanism(values, part.factors)
-    return numbered(part)
-
-
-def _small(part: Mechanism) -> Mechanism:
-    """Return a part of the same class with few values and outputs."""
-    return part.audit_surrogate() if isinstance(part, ProductMechanism) else small(part)

@@ -179,10 +179,6 @@ class UnaryEncoding(IndependentBits, TwoLevelMechanism):
             "other": str(self.other),
         }
 
-    @classmethod
-    def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> UnaryEncoding:
-        return cls(domain, **parameters)
-
 
 def _thresholds(epsilon: Epsilon, optimized: bool) -> tuple[int, int]:
     """Return 2^64·p and 2^64·q, rounded to the private side."""

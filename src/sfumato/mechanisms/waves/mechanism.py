@@ -143,10 +143,6 @@ class Waves(ChoiceOfMixtures):
             "thresholds": [str(part.threshold) for part in self.parts],
         }
 
-    @classmethod
-    def from_parameters(cls, domain: Domain, parameters: dict[str, Any]) -> Waves:
-        return cls(domain, **parameters)
-
 
 def most_waves(values: int, modulus: int, max_outputs: int | None) -> int:
     """Return the greatest number of default waves that the size of reports allows, 0 if not even one fits."""
