@@ -288,7 +288,11 @@ class _SampledMarginal(HistogramMarginal):
 
     def _cells(self, count: int, shared: Axes) -> npt.NDArray[np.intp]:
         """Return the number of each cell of the marginal among the cells of some of its attributes."""
-        return np.rint(self._expanded(np.arange(count) * (self.size // count), shared)).reshape(-1).astype(np.intp)
+        return (
+            np.rint(self._expanded(np.arange(count, dtype=np.float64) * (self.size // count), shared))
+            .reshape(-1)
+            .astype(np.intp)
+        )
 
     def squares(self, law: Floats) -> Floats:
         base = 1 / self.size
@@ -329,7 +333,7 @@ class _SampledMarginal(HistogramMarginal):
             cells = self._cells(len(scores), shared)
             matrix += table_of_part[np.ix_(cells, cells)]
         order = self._ordered(np.arange(self.size))
-        return matrix[np.ix_(order, order)]
+        return np.asarray(matrix[np.ix_(order, order)])
 
 
 def _subsets(axes: Axes) -> Iterator[Axes]:
