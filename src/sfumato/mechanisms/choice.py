@@ -82,9 +82,9 @@ class Choice(Mechanism):
             return number, self.parts[number].start(self._projected(state, number))
         number, inner = state
         following = self.parts[number].step(inner, draws)
-        return (
-            Finished(self._joined(number, following.report)) if isinstance(following, Finished) else (number, following)
-        )
+        if isinstance(following, Finished):
+            return Finished(self._joined(number, following.report))
+        return number, following
 
     def _drawn(self, draws: Draws) -> int:
         """Draw the number of a part."""

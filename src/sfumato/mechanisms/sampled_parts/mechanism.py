@@ -154,9 +154,8 @@ class SampledParts(Choice):
         return [[(math.prod(shape[axis + 1 :]), shape[axis]) for axis in axes] for axes in self.axes]
 
     def representatives(self) -> Iterable[int]:
-        return (
-            diagonal(self.domain.shape) if self.outputs * max(self.domain.shape) * len(self.parts) <= _MOST_READ else ()
-        )
+        shape = self.domain.shape
+        return diagonal(shape) if self.outputs * max(shape) * len(self.parts) <= _MOST_READ else ()
 
     def audit_surrogate(self) -> SampledParts:
         parts = [small(part) for part in self.parts[:2]]
@@ -256,20 +255,15 @@ class SampledParts(Choice):
         mechanisms = read_parts("SampledParts", "part", parameters, _KINDS)
         parts, weights = parameters["parts"], parameters["weights"]
         names = list(checked_domain("SampledParts", domain).factors)
-        if not len(parts) == len(weights) == len(mechanisms):
-            must = "have one entry per part in parts, weights and kind"
-            raise InvalidInput("SampledParts", "parameters", must, parameters)
-        for axes in parts:
-            if not isinstance(axes, list) or not all(type(axis) is int and 0 <= axis < len(names) for axis in axes):
-                raise InvalidInput("SampledParts", "parts", f"be lists of integers in 0 … {len(names) - 1}", axes)
-        chosen = [tuple(names[axis] for axis in axes) for axes in parts]
-        if len(set(chosen)) < len(chosen) or not all(type(weight) is int for weight in weights):
-            must = "name each part once, with an integer weight"
-            raise InvalidInput("SampledParts", "parts and weights", must, (parts, weights))
-        mechanism = cls(domain, dict(zip(chosen, mechanisms, strict=True)), weights)
-        if list(mechanism.weights) != weights:
-            raise InvalidInput("SampledParts", "weights", "be positive integers without a common divisor", weights)
-        return mechanism
+        numbers = [axis for axes in parts for axis in (axes if isinstance(axes, list) else [None])]
+        is_stated = all(type(axis) is int and 0 <= axis < len(names) for axis in numbers)
+        if is_stated and len(parts) == len(mechanisms) and all(type(weight) is int for weight in weights):
+            chosen = [tuple(names[axis] for axis in axes) for axes in parts]
+            mechanism = cls(domain, dict(zip(chosen, mechanisms, strict=True)), weights)
+            if len(mechanism.parts) == len(parts) and list(mechanism.weights) == weights:
+                return mechanism
+        must = f"have different parts of positions in 0 … {len(names) - 1}, and weights without a common divisor"
+        raise InvalidInput("SampledParts", "parameters", must, (parts, weights))
 
 
 def _read_key(domain: Domain, key: object) -> tuple[int, ...]:
@@ -303,13 +297,11 @@ def _read_weights(keys: Sequence[object], weights: Sequence[Any] | Mapping[Any, 
     if weights is None:
         return (1,) * len(keys)
     must = f"be {quantity(len(keys), 'positive number')}, one per part"
-    if isinstance(weights, Mapping):
-        if set(weights) != set(keys):
-            raise InvalidInput("SampledParts", "weights", must, weights)
-        weights = [weights[key] for key in keys]
     try:
+        if isinstance(weights, Mapping) and len(weights) == len(keys):
+            weights = [weights[key] for key in keys]
         exact = [exact_fraction(weight) for weight in weights]
-    except (TypeError, ValueError, ArithmeticError):
+    except (TypeError, ValueError, ArithmeticError, KeyError):
         raise InvalidInput("SampledParts", "weights", must, weights) from None
     if len(exact) != len(keys) or min(exact, default=Fraction(0)) <= 0:
         raise InvalidInput("SampledParts", "weights", must, weights)
