@@ -131,13 +131,24 @@ class ChoiceOfMixtures(Choice):
 
     parts: tuple[Mixture, ...]
 
+    @functools.cached_property
+    def _levels(self) -> list[tuple[Fraction, Fraction]]:
+        """For each part, the probabilities of a report for a value in its set, and for a value outside."""
+        pairs = zip(self.probabilities, self.parts, strict=True)
+        shares = ((share / max(part.outputs, 1), part.likelihoods) for share, part in pairs)
+        return [(share * high, share * low) for share, (high, low) in shares]
+
+    def probability(self, report: int, x: int) -> Fraction:
+        number, inner = self.split_report(report)
+        return self._levels[number][not self.parts[number].in_set(inner, x)]
+
     def matrix(self) -> Floats:
         values = range(len(self.domain))
         if len(values) * self.outputs > LARGEST_MATRIX:
             return super().matrix()  # raises an error
         matrix = np.empty((len(values), self.outputs))
-        for number, (share, part) in enumerate(zip(self.probabilities, self.parts, strict=True)):
-            high, low = (float(share * likelihood / max(part.outputs, 1)) for likelihood in part.likelihoods)
+        for number, (part, levels) in enumerate(zip(self.parts, self._levels, strict=True)):
+            high, low = map(float, levels)
             columns = [self._joined(number, report) for report in part.reports()]
             matrix[:, columns] = np.where(part.system.members(values), high, low)
         return matrix
@@ -150,7 +161,7 @@ class ChoiceOfMixtures(Choice):
         drawn = (number for number, weight in enumerate(self.weights) if weight)
         number = min(drawn, key=lambda each: self.parts[each].likelihoods[1] / self.parts[each].likelihoods[0])
         part, values, (_, (x, other)) = self.parts[number], range(len(self.domain)), policy.least
-        inside = (part.system.member(x, place) for place in range(int(part.density * part.outputs)))
+        inside = (part.system.member(x, place) for place in range(part.system.degree))
         report = next((report for report in inside if not part.in_set(report, other)), None)
         if report is None and isinstance(policy, Uniform):  # all pairs have this level
             report = next(report for report in part.reports() if len({part.in_set(report, x) for x in values}) > 1)

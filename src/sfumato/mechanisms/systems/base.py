@@ -121,6 +121,11 @@ class SetSystem(ABC):
             True if the set contains the value.
         """
 
+    @functools.cached_property
+    def degree(self) -> int:
+        """Number of sets that contain a value, the same for every value."""
+        return int(self.density * self.outputs)
+
     # -- the sampler -----------------------------------------------------------------------------------------
 
     def start(self, x: int) -> Hashable:
@@ -163,7 +168,7 @@ class SetSystem(ABC):
             return Finished(draws.below(self.outputs))
         if state == OUTSIDE:
             return Finished(OUTSIDE)
-        return Finished(self.member(state, draws.below(int(self.density * self.outputs))))
+        return Finished(self.member(state, draws.below(self.degree)))
 
     def member(self, x: int, number: int) -> int:
         """Return one of the outputs whose set contains a value.
@@ -392,7 +397,7 @@ class SetSystem(ABC):
         """
         pairs = self._pair_counts(np.arange(self.size))
         counts = set(pairs[~np.eye(self.size, dtype=bool)].tolist()) or {0}
-        return Fraction(counts.pop(), int(self.density * self.outputs)) if len(counts) == 1 else None
+        return Fraction(counts.pop(), self.degree) if len(counts) == 1 else None
 
     @property
     def triple_density(self) -> Fraction | None:
