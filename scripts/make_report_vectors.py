@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,18 @@ from sfumato.collecting.batch import decode_batch, encode_batch
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.parts.mechanism import Parts
-from sfumato.mechanisms.registry import all_families
 from sfumato.mechanisms.systems.subsets import SubsetSelection
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from support.family_examples import all_examples
 
 FOLDER = Path(__file__).parents[1] / "vectors" / "reports"
 
 
 def specs() -> list[Mechanism]:
     """Return the examples of all families."""
-    all_examples = [family.load_examples() for family in all_families()]
-    return [mechanism for examples in all_examples if examples for mechanism in examples.reports()]
+    return [mechanism for examples in all_examples() for mechanism in examples.reports()]
 
 
 def some_reports(mechanism: Mechanism, count: int, generator: random.Random) -> list[int]:

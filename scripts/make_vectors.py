@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 from pathlib import Path
 from typing import Any
 
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.draws import BitDraws, Layout, RecordingDraws
-from sfumato.mechanisms.registry import all_families
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from support.family_examples import all_examples
 
 FOLDER = Path(__file__).parents[1] / "vectors"
 
@@ -84,8 +88,7 @@ class ForcingDraws:
 
 def specs() -> list[Mechanism]:
     """Return the examples of all families."""
-    all_examples = [family.load_examples() for family in all_families()]
-    return [mechanism for examples in all_examples if examples for mechanism in examples.samplers()]
+    return [mechanism for examples in all_examples() for mechanism in examples.samplers()]
 
 
 def cases(mechanism: Mechanism, generator: random.Random) -> list[dict[str, Any]]:

@@ -13,10 +13,11 @@ import pytest
 import sfumato as sf
 from sfumato.auditing.prior_sets import PriorMixtures
 from sfumato.errors import InvalidInput
-from sfumato.mechanisms.registry import all_families, mechanism_classes
+from sfumato.mechanisms.registry import mechanism_classes
 from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from support.families import is_library_class
+from support.family_examples import all_examples
 
 DOMAIN = sf.Domain(["?", "Private", "State"])
 PAIRS = sf.Domain.product(S=["n", "y"], U=["y", "n"])
@@ -44,13 +45,7 @@ DOORS: dict[str, Callable[[], object]] = {
 
 
 #: One mechanism of every class.
-MECHANISMS = {
-    made.name: made
-    for family in all_families()
-    for examples in [family.load_examples()]
-    if examples
-    for made in examples.laws("1")
-}
+MECHANISMS = {made.name: made for examples in all_examples() for made in examples.laws("1")}
 DOORS |= {
     f"a spec of {name}": functools.partial(type(made).from_parameters, LABELS, made.parameters())
     for name, made in MECHANISMS.items()

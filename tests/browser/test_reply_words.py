@@ -16,10 +16,11 @@ import sfumato as sf
 from sfumato.errors import SfumatoError
 from sfumato.mechanisms import keeps_answers
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.parts.examples import examples
 from sfumato.mechanisms.registry import all_families
 from support import ROOT
 from support.components import absent
+from support.family_examples import examples_of
+from support.family_examples.parts import examples
 
 PAGES = ROOT / "src" / "sfumato" / "server" / "pages"
 #: Reports above which a law is not compared output by output.
@@ -284,6 +285,6 @@ def test_the_odds_of_another_value_are_exact_for_blocks_at_two_levels(replies: s
 
 @pytest.mark.slow
 def test_the_odds_on_the_page_are_exact_for_the_examples_of_every_family(replies: str) -> None:
-    examples = [family.load_examples() for family in all_families() if family.in_browser]
-    mechanisms = [one for example in examples if example for level in ("0.5", "2") for one in example.laws(level)]
+    known = [examples_of(family) for family in all_families() if family.in_browser]
+    mechanisms = [one for example in known for level in ("0.5", "2") for one in example.laws(level)]
     assert compare(mechanisms, replies) > 40

@@ -19,7 +19,6 @@ from sfumato.collecting import decode_batch, encode_batch
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.draws import BitDraws
-from sfumato.mechanisms.examples import Examples
 from sfumato.mechanisms.registry import (
     Family,
     all_families,
@@ -29,24 +28,13 @@ from sfumato.mechanisms.registry import (
     mechanism_classes,
 )
 from support import ROOT
+from support.family_examples import examples_of, folder_of
 
 #: Laws with at most this many entries are written out.
 FEW_ENTRIES = 2_000
 
 
-def place(family: Family) -> str:
-    """Folder of the family, or module of its set system."""
-    *_, folder, module = family.mechanisms[0].__module__.split(".")
-    return module if folder == "systems" else folder
-
-
-FAMILIES = {place(family): family for family in all_families()}
-
-
-def examples_of(family: Family) -> Examples:
-    examples = family.load_examples()
-    assert examples is not None, f"{place(family)} has no examples"
-    return examples
+FAMILIES = {folder_of(family): family for family in all_families()}
 
 
 def numbered(mechanisms: Iterable[Mechanism]) -> dict[str, Mechanism]:

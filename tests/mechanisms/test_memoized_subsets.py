@@ -12,9 +12,9 @@ import pytest
 import sfumato as sf
 from sfumato.errors import InvalidInput
 from sfumato.mechanisms import MemoizedMechanism, keeps_answers, shared_moments
-from sfumato.mechanisms.registry import all_families
 from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.testing import check_law
+from support.family_examples import all_examples
 
 R = sf.Domain.range
 
@@ -80,7 +80,7 @@ def test_a_permanent_set_grows_until_its_mixture_is_strong_enough() -> None:
     assert any(sizes(m)[1] > SubsetSelection(m.domain, getattr(m.permanent, "epsilon", 1)).size for m in made)
 
 
-EXAMPLES = [made for family in all_families() for made in family.load_examples().samplers()]  # type: ignore[union-attr]
+EXAMPLES = [made for examples in all_examples() for made in examples.samplers()]
 MEMOIZED = {
     f"{i}: {made.single.name}": made
     for i, made in enumerate(EXAMPLES)

@@ -18,13 +18,13 @@ from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.estimators.base import HistogramEstimator
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
 from sfumato.mechanisms.product.mechanism import ProductMechanism
-from sfumato.mechanisms.sampled_parts.examples import examples
 from sfumato.mechanisms.sampled_parts.mechanism import SampledParts
 from sfumato.mechanisms.sampled_parts.restriction import policy_of_part
 from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.policy import PairwisePolicy
+from support.family_examples.sampled_parts import examples
 from support.reference import refusal
 
 R = sf.Domain.range

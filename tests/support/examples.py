@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 import sfumato as sf
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.registry import all_families
+from support.family_examples import all_examples
 
 __all__ = ["EXAMPLES", "FIRST_EXAMPLES", "METHODS", "Example", "estimated"]
 
@@ -62,11 +62,9 @@ def _read() -> dict[str, Example]:
 
 def _younger(stored: set[str]) -> Iterator[Mechanism]:
     """Yield the first example of every mechanism of the library that has no stored document."""
-    for family in all_families():
-        loaded = family.load_examples()
-        if family.is_of_library and loaded is not None:
-            samplers = {mechanism.name: mechanism for mechanism in reversed(loaded.samplers())}
-            yield from (mechanism for name, mechanism in samplers.items() if name not in stored)
+    for examples in all_examples():
+        samplers = {mechanism.name: mechanism for mechanism in reversed(examples.samplers())}
+        yield from (mechanism for name, mechanism in samplers.items() if name not in stored)
 
 
 EXAMPLES = _read()

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from sfumato.mechanisms.base import Mechanism
     from sfumato.mechanisms.estimators.base import Estimator
-    from sfumato.mechanisms.examples import Examples
     from sfumato.mechanisms.kernels.base import Kernel
     from sfumato.mechanisms.memoized.forms import Form
 
@@ -71,8 +70,6 @@ class Family:
         Draws the counts of n people directly from their law, without drawing reports. Histograms do not need one.
     in_browser
         Whether the browser client runs these mechanisms.
-    examples
-        ``"module:function"`` that returns ``Examples`` for vectors and contract tests.
     memory
         ``"module:object"`` that names the division of these mechanisms into permanent answers and reports. By default,
         only tables of their laws are divided.
@@ -87,13 +84,8 @@ class Family:
     candidates: Callable[[CandidateRequest], Iterable[tuple[str, Candidate]]] | None = None
     count_law: Callable[[Any, Generator, int, Floats], Integers] | None = None
     in_browser: bool = False
-    examples: str | None = None
     memory: str | None = None
     is_of_library: bool = True
-
-    def load_examples(self) -> Examples | None:
-        """Return the examples of the family, or None if it has none."""
-        return None if self.examples is None else cast("Examples", _loaded(self.examples)())
 
 
 def _loaded(path: str) -> Callable[..., Any]:

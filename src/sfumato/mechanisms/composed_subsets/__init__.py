@@ -31,5 +31,4 @@ COMPOSED_SUBSETS = Family(
     kernel="sfumato.mechanisms.composed_subsets.kernel:build",
     candidates=_candidates,
     in_browser=True,
-    examples="sfumato.mechanisms.composed_subsets.examples:examples",
 )

@@ -50,5 +50,4 @@ HIGH_LOW_MIXED = Family(
     candidates=_candidates,
     count_law=draw_counts,
     in_browser=True,
-    examples="sfumato.mechanisms.high_low_mixed.examples:examples",
 )

@@ -52,6 +52,5 @@ MEAN = Family(
     estimator=mean_estimator,
     kernel="sfumato.mechanisms.mean.kernel:build",
     candidates=_candidates,
-    examples="sfumato.mechanisms.mean.examples:examples",
     in_browser=True,
 )

@@ -24,5 +24,4 @@ MEMOIZED = Family(
     report_format=lambda mechanism: mechanism.single.report_format,
     count_law=_draw_counts,
     in_browser=True,
-    examples="sfumato.mechanisms.memoized.examples:examples",
 )

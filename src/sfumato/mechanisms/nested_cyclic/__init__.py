@@ -40,5 +40,4 @@ NESTED_CYCLIC = Family(
     kernel="sfumato.mechanisms.nested_cyclic.kernel:build",
     candidates=_candidates,
     in_browser=True,
-    examples="sfumato.mechanisms.nested_cyclic.examples:examples",
 )

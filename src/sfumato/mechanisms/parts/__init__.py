@@ -82,6 +82,5 @@ PARTS = Family(
     candidates=_candidates,
     count_law=draw_counts,
     in_browser=True,
-    examples="sfumato.mechanisms.parts.examples:examples",
     memory="sfumato.mechanisms.parts.memory:PARTS",
 )

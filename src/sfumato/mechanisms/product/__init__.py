@@ -13,5 +13,4 @@ PRODUCT = Family(
     estimator=ProductEstimator,
     kernel="sfumato.mechanisms.product.kernel:build",
     in_browser=True,
-    examples="sfumato.mechanisms.product.examples:examples",
 )

@@ -13,5 +13,4 @@ SAMPLED_PARTS = Family(
     estimator=SampledPartsEstimator,
     kernel="sfumato.mechanisms.sampled_parts.kernel:build",
     in_browser=True,
-    examples="sfumato.mechanisms.sampled_parts.examples:examples",
 )

@@ -234,6 +234,5 @@ LOCAL_HASHING = Family(
     kernel="sfumato.mechanisms.kernels.buckets:build",
     candidates=_candidates,
     in_browser=True,
-    examples="sfumato.mechanisms.systems.examples:buckets",
     memory="sfumato.mechanisms.memoized.buckets:BUCKETS",
 )

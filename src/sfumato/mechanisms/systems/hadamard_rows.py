@@ -279,6 +279,5 @@ HADAMARD = Family(
     kernel="sfumato.mechanisms.kernels.hadamard_rows:build",
     candidates=_candidates,
     in_browser=True,
-    examples="sfumato.mechanisms.systems.examples:hadamard_rows",
     memory="sfumato.mechanisms.memoized.forms:MIXTURE",
 )

@@ -270,6 +270,5 @@ CYCLIC = Family(
     kernel="sfumato.mechanisms.kernels.shifts:build",
     candidates=_candidates,
     in_browser=True,
-    examples="sfumato.mechanisms.systems.examples:shifts",
     memory="sfumato.mechanisms.memoized.shifts:CYCLIC",
 )

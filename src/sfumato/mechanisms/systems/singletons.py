@@ -112,6 +112,5 @@ RANDOMIZED_RESPONSE = Family(
     kernel="sfumato.mechanisms.kernels.singletons:build",
     candidates=_candidates,
     in_browser=True,
-    examples="sfumato.mechanisms.systems.examples:singletons",
     memory="sfumato.mechanisms.memoized.forms:MIXTURE",
 )

@@ -199,7 +199,6 @@ SUBSET = Family(
     candidates=_candidates,
     count_law=subset_counts,
     in_browser=True,
-    examples="sfumato.mechanisms.systems.examples:subsets",
     memory="sfumato.mechanisms.memoized.subsets:SUBSET",
 )
 

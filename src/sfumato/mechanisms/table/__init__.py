@@ -70,6 +70,5 @@ TABLE = Family(
     kernel="sfumato.mechanisms.table.kernel:build",
     candidates=_candidates,
     in_browser=True,
-    examples="sfumato.mechanisms.table.examples:examples",
     memory="sfumato.mechanisms.table.memory:TABLE",
 )

@@ -40,5 +40,4 @@ UNARY = Family(
     candidates=_candidates,
     count_law=draw_counts,
     in_browser=True,
-    examples="sfumato.mechanisms.unary.examples:examples",
 )

@@ -39,5 +39,4 @@ WAVES = Family(
     kernel="sfumato.mechanisms.waves.kernel:build",
     candidates=_candidates,
     in_browser=True,
-    examples="sfumato.mechanisms.waves.examples:examples",
 )

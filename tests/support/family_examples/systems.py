@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from sfumato.domain import Domain
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.examples import Examples
 from sfumato.mechanisms.systems.buckets import LocalHashing
 from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
 from sfumato.mechanisms.systems.shifts import CyclicDesign
 from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.systems.subsets import SubsetSelection
+from support.family_examples import Examples
 
 __all__ = ["buckets", "hadamard_rows", "shifts", "singletons", "subsets"]
 

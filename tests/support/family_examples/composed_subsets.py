@@ -6,7 +6,7 @@ from sfumato._core import Epsilon
 from sfumato.domain import Domain
 from sfumato.mechanisms.base import Mechanism
 from sfumato.mechanisms.composed_subsets.mechanism import ComposedSubsets
-from sfumato.mechanisms.examples import Examples
+from support.family_examples import Examples
 
 __all__ = ["examples"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from sfumato.domain import Domain
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.examples import Examples
 from sfumato.mechanisms.mean.geometric import TruncatedGeometric
 from sfumato.mechanisms.mean.one_bit import OneBit
 from sfumato.mechanisms.mean.shifted_bins import ShiftedBins
 from sfumato.mechanisms.mixture import ONE
+from support.family_examples import Examples
 
 __all__ = ["examples"]
 

@@ -6,7 +6,6 @@ from fractions import Fraction
 
 from sfumato.domain import Domain
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.examples import Examples
 from sfumato.mechanisms.secret.conditional import ConditionalReporting, ConditionalUnary
 from sfumato.mechanisms.secret.independent import IndependentReporting
 from sfumato.mechanisms.secret.randomized_response import SecretRandomizedResponse
@@ -14,6 +13,7 @@ from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.table.binary import BinaryOptimal, PriorBinary, PriorSymmetric
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.policy import ChiSquare, Secret
+from support.family_examples import Examples
 
 __all__ = ["examples"]
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from sfumato._core import Epsilon
 from sfumato.domain import Domain
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.examples import Examples
 from sfumato.mechanisms.memoized.mechanism import MemoizedMechanism
 from sfumato.mechanisms.parts.high_low import HighLowCyclic, HighLowHadamard, HighLowSubset
 from sfumato.mechanisms.parts.mechanism import Parts
-from sfumato.mechanisms.systems import examples as systems
 from sfumato.mechanisms.systems.shifts import CyclicDesign
 from sfumato.mechanisms.table.mechanism import TableMechanism
 from sfumato.policy import Blocks, HighLow, Uniform
+from support.family_examples import Examples, systems
 
 __all__ = ["examples"]
 

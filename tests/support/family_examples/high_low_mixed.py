@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from sfumato._core import EpsilonLike
 from sfumato.domain import Domain
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.examples import Examples
 from sfumato.mechanisms.high_low_mixed.mechanism import HighLowMixedSubsets
+from support.family_examples import Examples
 
 __all__ = ["examples"]
 

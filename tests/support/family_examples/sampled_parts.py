@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from sfumato.domain import Domain
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.examples import Examples
 from sfumato.mechanisms.product.mechanism import ProductMechanism
 from sfumato.mechanisms.sampled_parts.mechanism import SampledParts
 from sfumato.mechanisms.systems.shifts import CyclicDesign
 from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.table.mechanism import TableMechanism
+from support.family_examples import Examples
 
 __all__ = ["examples"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from sfumato.domain import Domain
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.examples import Examples
 from sfumato.mechanisms.parts.high_low import HighLowCyclic, HighLowHadamard, HighLowSubset, UtilityOptimizedRR
 from sfumato.mechanisms.parts.mechanism import Parts
 from sfumato.mechanisms.systems.hadamard_rows import HadamardResponse
@@ -12,6 +11,7 @@ from sfumato.mechanisms.systems.shifts import CyclicDesign
 from sfumato.mechanisms.systems.singletons import RandomizedResponse
 from sfumato.mechanisms.systems.subsets import SubsetSelection
 from sfumato.policy import Blocks
+from support.family_examples import Examples
 
 __all__ = ["examples"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from sfumato._core import Epsilon
 from sfumato.domain import Domain
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.examples import Examples
 from sfumato.mechanisms.nested_cyclic.mechanism import NestedCyclic
+from support.family_examples import Examples
 
 __all__ = ["examples"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sfumato.domain import Domain
 from sfumato.mechanisms.base import Mechanism
-from sfumato.mechanisms.examples import Examples
 from sfumato.mechanisms.unary.mechanism import UnaryEncoding
+from support.family_examples import Examples
 
 __all__ = ["examples"]
 
