@@ -141,3 +141,18 @@ def test_a_law_that_does_not_distinguish_values_has_no_estimate() -> None:
 def test_parameters_that_are_refused(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         HighLowMixedSubsets(R(6), **{"sensitive": range(4), "epsilon": 1} | arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("sizes", [(1, 2), (2, 3)])
+def test_a_sum_has_the_law_of_its_scores(sizes: tuple[int, int]) -> None:
+    mechanism = HighLowMixedSubsets(R(5), range(3), 1, sizes, weight=2**63, share=Fraction(1, 2))
+    estimator, form = mechanism.estimator, mechanism.report_format
+    generator = np.random.default_rng(1)
+    weights, parts, points = generator.normal(size=5), generator.dirichlet(np.ones(5), 3), np.linspace(-2, 2, 7)
+    reports = np.frombuffer(b"".join(map(form.encode, mechanism.reports())), np.uint8).reshape(mechanism.outputs, -1)
+    counts = [sf.aggregate(mechanism, report[None]).counts for report in reports]
+    scores = np.array([weights @ estimator.frequencies(count.astype(float)) for count in counts])
+    law = estimator.scores(weights)
+    assert law is not None
+    expected = parts @ mechanism.matrix() @ np.exp(1j * np.outer(scores, points))
+    np.testing.assert_allclose(law.transform(parts, points), expected, rtol=1e-9, atol=1e-12)

@@ -291,7 +291,8 @@ class ColumnScores:
 class Piece:
     """Scores of reports from one part of a mechanism: of sets or columns, and of revealed values.
 
-    ``revealed`` holds the score of each unprotected value, which is reported with probability ``gamma``.
+    ``revealed`` holds the score of each unprotected value, which is reported with probability ``gamma``. A public coin
+    chooses this piece with probability ``share``, if several pieces are about the same values.
     """
 
     scores: SubsetScores | ColumnScores
@@ -299,6 +300,7 @@ class Piece:
     unprotected: npt.NDArray[np.int64]
     revealed: Floats
     gamma: float
+    share: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,6 +314,6 @@ class PartitionedScores(Scores):
         total = np.zeros((len(parts), len(points)), np.complex128)
         for piece in self.pieces:
             protected, unprotected = parts[:, piece.protected], parts[:, piece.unprotected]
-            total += piece.scores.reports(protected, protected.sum(axis=1) + unprotected.sum(axis=1), points)
-            total += piece.gamma * (unprotected @ np.exp(1j * np.outer(piece.revealed, points)))
+            sets = piece.scores.reports(protected, protected.sum(axis=1) + unprotected.sum(axis=1), points)
+            total += piece.share * (sets + piece.gamma * (unprotected @ np.exp(1j * np.outer(piece.revealed, points))))
         return total

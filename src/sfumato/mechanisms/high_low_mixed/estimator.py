@@ -9,6 +9,7 @@ import numpy as np
 from sfumato._core import Floats
 from sfumato.mechanisms.estimators.base import Estimator
 from sfumato.mechanisms.estimators.identifiability import NotIdentifiable
+from sfumato.mechanisms.estimators.scores import PartitionedScores, Piece, SubsetScores
 from sfumato.mechanisms.high_low_mixed.mechanism import HighLowMixedSubsets
 from sfumato.mechanisms.parts.sizes import Information
 from sfumato.mechanisms.systems.base import OUTSIDE
@@ -201,6 +202,20 @@ class HighLowMixedEstimator(Estimator):
             square += size.slope**2 * float(of_sensitive**2 @ rates + pairs)
             square += 2 * size.slope * offset * float(of_sensitive @ rates) + offset**2 * size.sets(mass)
         return square - float(weights @ p) ** 2
+
+    def scores(self, weights: Floats) -> PartitionedScores:
+        of_sensitive, of_harmless, total = self._split(weights)
+        others = float(of_harmless.sum())
+        revealed = self._sensitive * total + self._other * others + of_harmless / self._revealed
+        sensitive, harmless = np.flatnonzero(self._is_sensitive), np.flatnonzero(~self._is_sensitive)
+        pieces, ends = [], [float(revealed.min()), float(revealed.max())]
+        for size in self._sizes:
+            constant = size.intercept * total + size.harmless * others
+            sets = SubsetScores(size.slope * of_sensitive, size.members, size.gamma, constant)
+            pieces.append(Piece(sets, sensitive, harmless, revealed, size.gamma, size.weight))
+            centre = constant + size.members * float(sets.weights.mean())
+            ends += [centre - sets.width, centre + sets.width]
+        return PartitionedScores(pieces, max(ends) - min(ends))
 
     # -- the scores of one report ------------------------------------------------------------------------------
 
