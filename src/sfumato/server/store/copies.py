@@ -133,7 +133,7 @@ def _new_file(path: str | os.PathLike[str], subject: str) -> Iterator[Path]:
             hint = (
                 "Choose another file." if subject == "backup" else "Stop the collector, and move the file away first."
             )
-            raise InvalidInput(subject, "the file", "not exist yet", str(file), hint=hint)
+            raise InvalidInput(subject, "the file", "not exist yet", Description(str(file)), hint=hint)
     part = target.with_name(f"{target.name}.part")
     part.unlink(missing_ok=True)
     os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
