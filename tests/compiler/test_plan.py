@@ -653,6 +653,11 @@ def test_a_name_of_the_literature_is_the_mechanism_that_the_page_says(name: str)
     assert any(f"`{name}`" in row and f"| `{LITERATURE[name]}` |" in row for row in page.splitlines())
 
 
+def test_a_name_of_the_literature_for_another_policy_is_refused_with_ours() -> None:
+    with pytest.raises(InvalidInput, match=r"for this policy \('Mangat' is 'high-low-subset'\); got 'Mangat'"):
+        sf.design(sf.Uniform(sf.Domain.range(5), 1), mechanism="Mangat")
+
+
 def test_a_misspelt_mechanism_has_a_suggestion() -> None:
     with pytest.raises(InvalidInput, match=r"did you mean 'oue'\?.*got 'oeu'"):
         sf.design(sf.Uniform(sf.Domain.range(5), 1), mechanism="oeu")

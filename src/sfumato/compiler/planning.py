@@ -323,7 +323,9 @@ def _plan_of_one_mechanism(request: Request, name: str) -> Plan:
     _offer_set_distances(suitable, request, NEVER)
     requested, name = name, LITERATURE.get(name.lower(), name)
     if name not in suitable.by_name:
-        near = did_you_mean(requested, [*suitable.by_name, *LITERATURE])
+        near = f" ({requested!r} is {name!r})"
+        if name == requested:
+            near = did_you_mean(requested, [*suitable.by_name, *LITERATURE])
         must = f"be one of optimal, {', '.join(suitable.by_name)} for this policy{near}"
         raise InvalidInput(request.verb, "mechanism", must, requested)
     candidate, prior = suitable.by_name[name], request.distribution(request.prior)
