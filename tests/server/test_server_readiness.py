@@ -382,12 +382,12 @@ def test_connections_pause_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> N
     """Meanwhile the operator reads the reason."""
     monkeypatch.setattr("sfumato.server.store.base._SHORTEST_PAUSE", LONG_ENOUGH)
     monkeypatch.setattr("sfumato.server.store.base._LONGEST_PAUSE", LONG_ENOUGH)
-    store, asked = PostgreSQLStore("postgresql://nobody@127.0.0.1:1/none"), 0
+    store, attempts = PostgreSQLStore("postgresql://stranger@127.0.0.1:1/none"), 0
     connect = store.connect
 
     def counting() -> Any:
-        nonlocal asked
-        asked += 1
+        nonlocal attempts
+        attempts += 1
         return connect()
 
     monkeypatch.setattr(store, "connect", counting)
@@ -396,7 +396,7 @@ def test_connections_pause_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> N
         with pytest.raises(Unavailable, match="port 1 failed") as caught:
             store.ping()
         reasons.add((str(caught.value), caught.value.action))
-    assert (asked, len(reasons)) == (1, 1)
+    assert (attempts, len(reasons)) == (1, 1)
 
 
 @pytest.mark.parametrize("lose", [cut, put_backup_in_place])

@@ -154,7 +154,7 @@ class Held:
         self.page.route(self.pattern, lambda route: route.continue_() if self.ended else self.routes.append(route))
 
     def wait(self, count: int = 1) -> None:
-        """Wait until so many requests are held."""
+        """Wait until this number of requests is held."""
         for _ in range(PATIENCE // 10):
             if len(self.routes) >= count:
                 return
